@@ -26,14 +26,14 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.laws.marking import Wait
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.laws.spreading import Wait
 from fluidcc.laws.window.newreno import NewReno
+from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine.records import FINISHED, MORE
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
+from fluidcc.packets.hooks import entry_points
+from fluidcc.packets.plan import plan
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.network import Flows, Link, Network, Start
 

@@ -11,10 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.linearize import linearize
-from fluidcc.analysis.roots import nearby_root, rightmost_roots
+from fluidcc.analysis.roots import approximate_roots, nearby_root, rightmost_roots
 from fluidcc.analysis.winding import count_roots
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.queue.red import RED

@@ -18,8 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.analysis.batch import many_roots
-from fluidcc.analysis.batch.roots import by_eigenvalues
+from fluidcc.analysis.batch import by_eigenvalues, many_roots
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.linearize import linearize
 from fluidcc.analysis.roots import rightmost_roots

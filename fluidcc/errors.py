@@ -1,8 +1,12 @@
-"""Faults of scenarios, paths and options, collected so that one error reports them all."""
+"""Faults of scenarios, paths and options, collected so that one error reports them all; and missing
+optional dependencies.
+"""
 
 import dataclasses
 import difflib
 from collections.abc import Iterable, Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 _LONGEST = 200  # characters of a name or value in a message
@@ -102,3 +106,18 @@ def nearest(
         folded.setdefault(each.casefold(), each)
     asked = name[:_COMPARED].casefold()
     return tuple(folded[f] for f in difflib.get_close_matches(asked, folded, count, least))
+
+
+class MissingExtra(ValueError):
+    """A feature needs a package that is not installed."""
+
+
+def extra(module: str, name: str, *, what: str) -> ModuleType:
+    """Import a module that the extra `name` installs.
+
+    Raises MissingExtra with the install command; `what` names the feature that needs it.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtra(f"{what} needs {module}: pip install 'fluidcc[{name}]'") from None

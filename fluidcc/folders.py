@@ -1,6 +1,12 @@
-"""Cache folders for compiled code and results, and atomic writes of files."""
+"""Cache folders for compiled code and results, atomic writes, text files from a user read within
+limits of size, and seals: digests by which stored files are known to be unchanged.
+
+A file of ours has its seal in its name. If a library gives the names, a separate file in the same
+folder holds the seals of its files.
+"""
 
 import atexit
+import codecs
 import contextlib
 import errno
 import functools
@@ -13,8 +19,12 @@ import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, Final
+
+from fluidcc.errors import Fault, ScenarioError
 
 SHOWING = (
     "cli/", "explore/", "results/views/", "check/",
@@ -140,17 +150,11 @@ def keep_compiled() -> None:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-    seal = functools.partial(_seal_compiled, folder)
+    sealing = functools.partial(seal_compiled, folder)
     if "fluidcc.arrays" in sys.modules:
-        seal()
+        sealing()
     else:
-        postponed.append(seal)
-
-
-def _seal_compiled(folder: Path) -> None:
-    from fluidcc.digests import seal_compiled
-
-    seal_compiled(folder)
+        postponed.append(sealing)
 
 
 def writable(folder: Path) -> bool:
@@ -199,3 +203,141 @@ def fingerprint(*apart: str) -> str:
         if not place.startswith((*apart, "_bundled/")):
             digest.update(place.encode() + file.read_bytes())
     return digest.hexdigest()
+
+
+LARGEST: Final = 1_000_000
+"""Bytes of a file, and characters of text."""
+
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_file(name: str | os.PathLike[str], expected: str) -> str:
+    """The text of a file, without a byte-order mark.
+
+    `expected` names such files in messages. Raises FileNotFoundError, and ScenarioError if
+    the file is no text, too large or not readable.
+    """
+    where = os.fspath(name)
+    if not where or "\0" in where:
+        raise FileNotFoundError(where)
+
+    return _read(lambda: Path(where).open("rb"), where, expected)
+
+
+def read_standard_input(expected: str) -> str:
+    """The text of standard input, within the same bounds as a file's."""
+    return _read(lambda: nullcontext(sys.stdin.buffer), "standard input", expected)
+
+
+def _read(opened: Callable[[], Any], where: str, expected: str) -> str:
+    def refused(reason: str) -> ScenarioError:
+        return ScenarioError([Fault(where, "", expected, reason)])
+
+    try:
+        with opened() as file:
+            data = file.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise
+    except IsADirectoryError:
+        raise refused("a folder") from None
+    except OSError as error:
+        raise refused(error.strerror or str(error)) from None
+    if len(data) > LARGEST:
+        raise refused(f"more than {LARGEST} bytes")
+    if data.startswith(_WIDE):
+        raise refused("text in UTF-16: save it as UTF-8")
+    try:
+        return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise refused(f"a file that is no UTF-8 text (byte {error.start})") from None
+
+
+_ENDING = ".seal"
+
+
+def seal(*parts: bytes) -> str:
+    """Digest of the stored bytes: 32 hexadecimal digits."""
+    return hashlib.sha256(b"".join(parts)).hexdigest()[:32]
+
+
+def sealed_name(stem: str, data: bytes, ending: str, key: bytes = b"") -> str:
+    """Name of a file with `data` in it; `key` stands for the other inputs that made them."""
+    return f"{stem}-{seal(key, stem.encode(), data)}{ending}"
+
+
+def is_sound(file: Path, data: bytes, key: bytes = b"") -> bool:
+    """Whether `data`, read from a file, match the seal in its name."""
+    stem, _, _ = file.stem.rpartition("-")
+    return file.name == sealed_name(stem, data, file.suffix, key)
+
+
+@contextlib.contextmanager
+def sealed(folder: Path, name: str, *patterns: str) -> Iterator[None]:
+    """Within this context a library reads and writes its files in a folder; `patterns` match them.
+
+    On entry, files that differ from their seals are deleted, so that the library makes them anew;
+    on exit all are sealed. Python sources stay: the caller writes them, and others may be reading.
+    """
+    mark = folder / f"{name}{_ENDING}"
+    known = mark.read_bytes() if mark.exists() else b""
+    if known != _seals(folder, patterns):
+        known = b""
+        for file in (mark, *_matching_files(folder, patterns)):
+            if file.suffix != ".py":
+                file.unlink(missing_ok=True)
+    yield
+    present = _seals(folder, patterns)
+    if present != known:
+        with contextlib.suppress(OSError), whole(mark) as part:  # a full disk only costs time
+            part.write_bytes(present)
+
+
+def _matching_files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+    return sorted(file for pattern in patterns for file in folder.glob(pattern))
+
+
+def _seals(folder: Path, patterns: tuple[str, ...]) -> bytes:
+    """A line for each file: its seal and its name."""
+    lines = []
+    for file in _matching_files(folder, patterns):
+        with contextlib.suppress(FileNotFoundError):  # another process has deleted it
+            lines.append(f"{seal(file.read_bytes())} {file.relative_to(folder).as_posix()}\n")
+    return "".join(lines).encode()
+
+
+def damaged(folder: Path) -> list[Path]:
+    """Files in and below a folder of libraries that differ from their seals."""
+    out = []
+    for mark in sorted(folder.rglob(f"*{_ENDING}")):
+        for line in mark.read_text(encoding="utf-8", errors="replace").splitlines():
+            known, _, name = line.partition(" ")
+            file = mark.parent / name
+            if not file.is_file() or seal(file.read_bytes()) != known:
+                out.append(file if name else mark)
+    return out
+
+
+@functools.cache
+def seal_compiled(folder: Path) -> None:
+    """Seal the files of JAX's compilation cache in a folder: damaged ones are compiled again."""
+    from jax._src import compilation_cache
+    from jax._src.lru_cache import LRUCache
+
+    base: type[LRUCache] = compilation_cache.LRUCache  # pyright: ignore[reportPrivateImportUsage]
+
+    class Sealed(base):
+        """JAX's cache; only files in `folder` are sealed."""
+
+        def get(self, key: str) -> bytes | None:
+            with self._sealed(key):
+                return super().get(key)
+
+        def put(self, key: str, value: bytes) -> None:
+            with self._sealed(key):
+                super().put(key, value)
+
+        def _sealed(self, key: str) -> AbstractContextManager[None]:
+            is_ours = Path(self.path) == folder
+            return sealed(folder, key, f"{key}-cache") if is_ours else contextlib.nullcontext()
+
+    compilation_cache.LRUCache = Sealed  # pyright: ignore[reportPrivateImportUsage]

@@ -9,8 +9,8 @@ import fluidcc as fc
 from fluidcc import laws
 from fluidcc.analysis.cycles.result import Course, FlowsCycle, LinkCycle
 from fluidcc.check.verb import Finding
-from fluidcc.optimize.result import ConstraintValue, Level, Start, Tradeoff
-from fluidcc.results.fairness import GainAndLoss
+from fluidcc.optimize.solve import ConstraintValue, Level, Start, Tradeoff
+from fluidcc.results.compare import GainAndLoss
 
 NET = fc.load("hollot2001/slow")
 PATH, NUMBER = "link.queue.w_q", "flow.n"

@@ -11,8 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fluidcc import Flows, Link, Network, Voice
-from fluidcc.check.cases import variants
-from fluidcc.check.strategies import accepted, inside, logarithmic
+from fluidcc.check.cases import accepted, inside, logarithmic, variants
 from fluidcc.laws import EqualWindow, Pause
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import Info, infos, numeric_parameters

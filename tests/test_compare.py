@@ -7,7 +7,7 @@ from scipy import stats
 
 import fluidcc as fc
 from fluidcc.laws import RED, HalveOnly, Loss, PerMark, Reno
-from fluidcc.results.fairness import throughputs
+from fluidcc.results.compare import throughputs
 from fluidcc.results.latex import queue_equations, sender_equations
 
 

@@ -9,7 +9,7 @@ from result_cases import NET, RESULTS, made
 
 import fluidcc as fc
 from fluidcc import quantities
-from fluidcc.model.runs import FlowsRun, LinkRun
+from fluidcc.model.simulate import FlowsRun, LinkRun
 from fluidcc.results import blocks, tex
 from fluidcc.results.blocks import Number, Span, Table
 from fluidcc.results.text import html

@@ -16,7 +16,7 @@ import fluidcc as fc
 from fluidcc.bundled import scenarios
 from fluidcc.laws import Sessions
 from fluidcc.model.fluid import as_fluid
-from fluidcc.scenario.bibliography import bibliography
+from fluidcc.scenario.files import bibliography
 
 MODELS = Path(__file__).parents[1] / "models"
 KEYS = sorted(folder.name for folder in MODELS.iterdir() if folder.is_dir())

@@ -10,8 +10,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import ops
-from fluidcc.programs import compiling, jacobian, jvp, record, slope
-from fluidcc.trees import leaves
+from fluidcc.programs import compiling, jacobian, jvp, leaves, record, slope
 
 
 def composed(v):

@@ -43,7 +43,7 @@ def test_imports_nothing_heavy(code, heavy):
 def test_sources_of_laws_and_scenarios_are_in_the_bibliography():
     from fluidcc.bundled import scenarios
     from fluidcc.laws.registry import LAWS
-    from fluidcc.scenario.bibliography import bibliography, keys
+    from fluidcc.scenario.files import bibliography, keys
 
     for laws in LAWS.values():
         for law in laws.values():

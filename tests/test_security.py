@@ -29,7 +29,7 @@ RUN_WHAT_THEY_READ = {"pickle", "cloudpickle", "marshal", "dill", "joblib", "yam
 
 ALLOWED = {
     ("sweep/workers.py", "pickle.loads"): "a job that the parent process sent over a pipe",
-    ("packets/cache.py", "exec_module"): "a module whose text was generated from the laws",
+    ("packets/hooks.py", "exec_module"): "a module whose text was generated from the laws",
     ("lab/bound.py", "sympify"): "expressions that the bound's own code makes",
     ("packets/compile.py", "sympify"): "what a law gave for symbols",
     ("laws/symbolic.py", "sympify"): "what a law gave for symbols",

@@ -35,7 +35,7 @@ import numpy as np
 from ns2_networks import scenario
 from ns2_threshold import measured
 
-from fluidcc.packets.accounts.results import half_width
+from fluidcc.packets.accounts import half_width
 from fluidcc.packets.run import simulate_packets
 
 ALONE = 8  # seeds of ours beside a single run of ns-2

@@ -25,11 +25,9 @@ import fluidcc as fc
 from fluidcc.laws.law import Ack, Arrival, Signal
 from fluidcc.model.delays import explicit_delays, round_trip
 from fluidcc.model.fluid import steady
-from fluidcc.model.rates import received
-from fluidcc.model.senders import Sender, marks_seen, sending_rate, summed
+from fluidcc.model.rates import Sender, marks_seen, received, sending_rate, summed
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Network
-from fluidcc.scenario.path_delays import first_hop
+from fluidcc.scenario.network import Network, first_hop
 
 _BELOW = math.nextafter(1.0, 0.0)
 _SHORT = 32  # steps in a period and in a round trip, while there is a queue

@@ -15,6 +15,7 @@ from fluidcc.laws.feedback.loss import Loss
 from fluidcc.laws.feedback.mark_front import MarkFront
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import Arrival, State
+from fluidcc.laws.marking import Uniform, Wait
 from fluidcc.laws.parameters import state
 from fluidcc.laws.queue.adaptive_red import AdaptiveRED
 from fluidcc.laws.queue.droptail import Droptail
@@ -22,7 +23,6 @@ from fluidcc.laws.queue.pi import PI
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.queue.rem import REM
 from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.laws.spreading import Uniform, Wait
 from fluidcc.laws.traffic import Files, Sessions
 from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.newreno import NewReno

@@ -24,12 +24,11 @@ from fluidcc.laws.queue.threshold import Threshold
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.laws.window.reno import Reno
 from fluidcc.ops import Num
-from fluidcc.packets.accounts.metrics import Snapshot, metrics, snapshot
-from fluidcc.packets.accounts.results import half_width
+from fluidcc.packets.accounts import Snapshot, half_width, metrics, snapshot
+from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine.records import CE, FINISHED
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
+from fluidcc.packets.hooks import entry_points
+from fluidcc.packets.plan import plan
 from fluidcc.scenario.network import Flows, Link, Network, Start
 
 ACK = 320.0  # bit

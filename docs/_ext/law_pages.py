@@ -6,7 +6,7 @@ from typing import Any
 import sympy as sp
 
 import fluidcc as fc
-from fluidcc.check.network import network_with
+from fluidcc.check.verb import network_with
 from fluidcc.laws.law import (
     AbstractFeedback,
     AbstractMarking,
@@ -20,7 +20,7 @@ from fluidcc.laws.registry import LAWS
 from fluidcc.laws.symbolic import RULES, changes, marking_rule, rule, zero_drift
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.results.latex import queue_equations, readable, sender_equations
-from fluidcc.scenario.bibliography import bibliography, keys
+from fluidcc.scenario.files import bibliography, keys
 
 KINDS = {
     "window": (

@@ -24,7 +24,7 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
-from fluidcc.analysis.steady_queue import after_arrivals, neighbour, tick_change
+from fluidcc.analysis.steady_laws import after_arrivals, neighbour, tick_change
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
     Outputs,
@@ -37,9 +37,8 @@ from fluidcc.model.delays import (
 )
 from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux
 from fluidcc.ops import Num
-from fluidcc.programs import batch, compiled
+from fluidcc.programs import batch, compiled, flatten, leaves, map_tree, ravel
 from fluidcc.scenario.network import Network
-from fluidcc.trees import flatten, leaves, map_tree, ravel
 
 _BALANCED = 1e-8  # of the scale of a row
 _ROUNDING = 1e-12  # of a number itself

@@ -17,17 +17,27 @@ import scipy.optimize
 
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.model import ends_of, equilibrium_of, family, unit_of
 from fluidcc.analysis.normal_form import normal_form
 from fluidcc.analysis.roots import nearby_root
-from fluidcc.analysis.scan import Place, Plane, Sample, Scale, Scan, scale_of
+from fluidcc.analysis.scan import (
+    Place,
+    Plane,
+    Sample,
+    Scale,
+    Scan,
+    ends_of,
+    equilibrium_of,
+    family,
+    scale_of,
+    unit_of,
+)
 from fluidcc.programs import compiling
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
     import xarray
 
-    from fluidcc.analysis.model import Model
+    from fluidcc.analysis.scan import Model
 
 _DEEPEST = 9  # halvings of a cell while its roots cannot be matched
 _DOUBT = 0.1  # of a root's way: largest misfit between its velocities and its ends

@@ -20,9 +20,8 @@ from fluidcc.analysis.operating_point import OperatingPoint, steady_state
 from fluidcc.model.delays import ages, kinks, output_index, output_indices
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
-from fluidcc.programs import compiled, jacobian
+from fluidcc.programs import compiled, flatten, jacobian, leaves
 from fluidcc.scenario.network import Network
-from fluidcc.trees import flatten, leaves
 
 
 def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> Linear:

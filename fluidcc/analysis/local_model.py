@@ -9,12 +9,12 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.operating_point import OperatingPoint, Regime, steady_state
-from fluidcc.analysis.steady_queue import after_arrivals
+from fluidcc.analysis.steady_laws import after_arrivals
 from fluidcc.model.delays import DelayedInputs, State, make_outputs, output_indices
 from fluidcc.model.rates import FREE, HIGH, LOW, Modes, flux
 from fluidcc.ops import Num
+from fluidcc.programs import flatten, map_tree, ravel
 from fluidcc.scenario.network import Flows, Network
-from fluidcc.trees import flatten, map_tree, ravel
 
 Received = Callable[[Num], list[tuple[Num, Num]]]
 

@@ -42,7 +42,7 @@ from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
-    from fluidcc.analysis.model import AnyEquilibrium
+    from fluidcc.analysis.scan import AnyEquilibrium
 
 TIMES = 8  # of a period: resolves the third harmonic
 _NOTHING = 1e-9  # of the terms that make the coefficient

@@ -2,7 +2,7 @@
 
 For given signals the equilibrium of senders is where their drift changes sign; for given queues
 that of a queue law's memory is its limit under constant arrivals. Then the rate that a link accepts
-decreases with its backlog (`steady_queue`), so bisection finds the backlog of balance, or that of a
+decreases with its backlog (`steady_laws`), so bisection finds the backlog of balance, or that of a
 jump of the signal.
 Several links are solved in turn (Gauss-Seidel) until nothing moves.
 """
@@ -18,28 +18,25 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.bisection import bisect, first_crossing
-from fluidcc.analysis.steady_queue import (
+from fluidcc.analysis.steady_laws import (
+    WeightedSignal,
     memory_with_mark,
     neighbour,
     offered_rate,
+    per_flow,
     queue_at,
     signal_of,
-    steady_memory,
-    steady_signal,
-)
-from fluidcc.analysis.steady_sender import (
-    WeightedSignal,
-    per_flow,
     source_rate,
+    steady_memory,
     steady_sender,
+    steady_signal,
 )
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
 from fluidcc.model.rates import measured, received
 from fluidcc.ops import Num
-from fluidcc.programs import compiled, repeat
+from fluidcc.programs import compiled, flatten, leaves, map_tree, repeat
 from fluidcc.scenario.network import Flows, Network
-from fluidcc.trees import flatten, leaves, map_tree
 
 
 class Regime(enum.IntEnum):
@@ -80,7 +77,7 @@ class OperatingPoint(NamedTuple):
     """The equilibrium of a network, link by link and group by group."""
 
     codes: Any  # Regime of each link (links,)
-    backlogs: Any  # (links,), see `steady_queue`
+    backlogs: Any  # (links,), see `steady_laws`
     emitted: tuple[SteadySignal, ...]  # per link
     signals_below: tuple[Signal, ...]  # per link, just below its backlog
     laws: tuple  # memory of each queue law

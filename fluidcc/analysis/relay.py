@@ -17,18 +17,15 @@ import numpy as np
 from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.operating_point import Regime
-from fluidcc.analysis.steady_queue import steady_signal
-from fluidcc.analysis.steady_sender import past_slow_start
+from fluidcc.analysis.steady_laws import past_slow_start, steady_signal
 from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.fluid import as_fluid
-from fluidcc.model.rates import received
-from fluidcc.model.senders import growing_rate, sender_change
+from fluidcc.model.rates import growing_rate, received, sender_change
 from fluidcc.ops import Num
-from fluidcc.programs import compiled
+from fluidcc.programs import compiled, leaves
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network, to_arrays
-from fluidcc.trees import leaves
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()

@@ -19,13 +19,13 @@ from fluidcc import ops
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.local_model import NEAR
 from fluidcc.analysis.operating_point import OperatingPoint, Regime, between, resolved, steady_state
-from fluidcc.analysis.steady_queue import after_arrivals, neighbour, signal_of, tick_change
+from fluidcc.analysis.steady_laws import after_arrivals, neighbour, signal_of, tick_change
 from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact
 from fluidcc.model.delays import State, output_index
 from fluidcc.ops import Num
+from fluidcc.programs import flatten, map_tree
 from fluidcc.scenario.network import Link, Network
-from fluidcc.trees import flatten, map_tree
 
 SIGNAL, LOAD, TICKS = "signal", "load", "ticks"
 """Kinds of jumps: the signal of a law, what senders do at full load, the steps of a law's ticks."""

@@ -17,12 +17,12 @@ import scipy.optimize
 
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.operating_point import Regime
-from fluidcc.analysis.steady_queue import steady_signal
-from fluidcc.analysis.steady_sender import (
+from fluidcc.analysis.steady_laws import (
     WeightedSignal,
     per_flow,
     source_rate,
     steady_sender,
+    steady_signal,
 )
 from fluidcc.analysis.window_distribution import (
     WindowDistribution,
@@ -38,7 +38,7 @@ from fluidcc.model.rates import received
 from fluidcc.scenario.network import Flows, Link, Network, to_arrays
 
 if TYPE_CHECKING:
-    from fluidcc.model.runs import Trajectory
+    from fluidcc.model.simulate import Trajectory
 
 _QUEUE = 0.10  # smallest error of a mean queue that is reported
 _SHARE = 0.05  # the same of a share of a link

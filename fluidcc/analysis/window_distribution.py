@@ -26,8 +26,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Signal, Since
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
-from fluidcc.scenario.ecn_echo import repeated
-from fluidcc.scenario.network import Flows, Network
+from fluidcc.scenario.network import Flows, Network, repeated
 
 if TYPE_CHECKING:
     import xarray

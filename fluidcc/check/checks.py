@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from fluidcc.arrays import jax
 from fluidcc.check import assertions, means
 from fluidcc.check.assertions import Why
-from fluidcc.check.cases import Case, cases_of, distinct
-from fluidcc.check.strategies import DRAWS, SEED, falsify, numbers_of
+from fluidcc.check.cases import DRAWS, SEED, Case, cases_of, distinct, falsify, numbers_of
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     SIGNALS,

@@ -23,8 +23,7 @@ from fluidcc.laws.law import (
     Since,
 )
 from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.model.rates import queue_law_rate
-from fluidcc.model.senders import sender_change, start_sender
+from fluidcc.model.rates import queue_law_rate, sender_change, start_sender
 from fluidcc.programs import slope
 from fluidcc.scenario.network import Flows, Link
 

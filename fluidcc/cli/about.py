@@ -127,7 +127,7 @@ def _cells(about: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def show(net: "Network", *, latex: bool, json: bool) -> None:
     """Print a scenario: its values with units and sources, or its equations."""
-    from fluidcc.scenario.bibliography import citations
+    from fluidcc.scenario.files import citations
     from fluidcc.scenario.tables import tables
 
     values = tables(net)

@@ -29,14 +29,14 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 def explore(scenario: str | None, host: str, port: int, no_browser: bool) -> None:
     """A page in the browser: sliders, equilibrium, roots, margins, maps, runs."""
     begin(True)
-    from fluidcc.extras import extra
+    from fluidcc.errors import extra
 
     for module in ("starlette", "uvicorn", "plotly"):
         extra(module, "web", what="the explorer")
     from fluidcc.explore.jobs import prepare
 
     prepare()
-    from fluidcc.explore.state import Catalogue
+    from fluidcc.explore.controls import Catalogue
 
     catalogue = Catalogue(scenario)
     listening = _listening(host, port)

@@ -16,8 +16,7 @@ import typer
 
 from fluidcc.cli.options import FAST_CPU, JSON, begin, completed, read_scenario, takes, words
 from fluidcc.cli.run import SOME_FAILED, print_json
-from fluidcc.digests import damaged, is_sound
-from fluidcc.folders import ELSEWHERE, own_folder, require_room
+from fluidcc.folders import ELSEWHERE, damaged, is_sound, own_folder, require_room
 from fluidcc.machine import card, processors, threads
 from fluidcc.scenario.parsing import Faults
 

@@ -17,9 +17,8 @@ import typer
 
 from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.folders import keep_compiled, writable
+from fluidcc.folders import keep_compiled, read_standard_input, writable
 from fluidcc.scenario.parsing import Faults, count, seconds, value_of
-from fluidcc.text_files import read_standard_input
 
 if TYPE_CHECKING:
     from fluidcc.scenario.network import Network

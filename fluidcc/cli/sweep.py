@@ -145,7 +145,7 @@ def _workers(text: str | None, scheduler: str | None, faults: Faults) -> int | N
 def _run(
     task: Task, verb: Any, folder: Path, workers: int | None, scheduler: str | None
 ) -> "SweepData":
-    from fluidcc.sweep.grid import Grid
+    from fluidcc.sweep.result import Grid
     from fluidcc.sweep.run import sweep_in_chunks
 
     try:
@@ -190,7 +190,7 @@ def _print_status(
 ) -> None:
     """Print how far the sweep in a folder has come, if it is the one that is wanted."""
     faults.finish()
-    from fluidcc.sweep.grid import Grid
+    from fluidcc.sweep.result import Grid
     from fluidcc.sweep.run import sweep_status
 
     state: SweepStatus = sweep_status(folder)

@@ -18,18 +18,22 @@ from jax.sharding import Mesh
 from fluidcc import memory
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde import track as tr
-from fluidcc.dde.batches import divide_batch, in_one_memory, on_each_device, one_by_one, sequential
 from fluidcc.dde.integrate import (
     AbstractMesh,
     FlatSolution,
     Problem,
+    Status,
     check_positive,
+    divide_batch,
+    in_one_memory,
     known,
     number,
+    on_each_device,
+    one_by_one,
     power_of_two,
+    sequential,
 )
 from fluidcc.dde.machine import Machine
-from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.track import Track
 

@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde import track as tr
-from fluidcc.dde.status import Status, first
+from fluidcc.dde.integrate import Status, first
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.track import Track
 from fluidcc.dde.trial import MAX_TRIALS, Carry, Reading, Search, Stepper, Trial, fresh, narrow

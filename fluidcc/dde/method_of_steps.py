@@ -16,8 +16,7 @@ import numpy as np
 from jax import Array, lax
 
 from fluidcc.arrays import jax, jnp
-from fluidcc.dde.integrate import AbstractMesh, FlatSolution, Problem, check_positive, known
-from fluidcc.dde.status import Status
+from fluidcc.dde.integrate import AbstractMesh, FlatSolution, Problem, Status, check_positive, known
 from fluidcc.dde.system import Args, System, no_look
 
 DEGREE = 8

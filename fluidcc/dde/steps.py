@@ -16,7 +16,7 @@ from jax import Array, lax
 
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde import hermite
-from fluidcc.dde.status import Status, first
+from fluidcc.dde.integrate import Status, first
 from fluidcc.dde.system import Args, System
 
 MOST_READ = 256

@@ -16,20 +16,23 @@ from jax.sharding import Mesh
 from fluidcc import memory
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde import hermite
-from fluidcc.dde.batches import divide_batch, in_one_memory, on_each_device, over_blocks
 from fluidcc.dde.fused import launch
 from fluidcc.dde.integrate import (
     AbstractMesh,
     FlatSolution,
     Problem,
+    Status,
     check_positive,
+    divide_batch,
+    in_one_memory,
     in_single_precision,
     known,
     number,
+    on_each_device,
     one_of,
+    over_blocks,
     power_of_two,
 )
-from fluidcc.dde.status import Status
 from fluidcc.dde.steps import Lane, Ring, Saved, Stepper, write_rows
 from fluidcc.dde.system import Args, System
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.analysis.batch import stability_map
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.margins import Margins, loop_curves
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.stability import Stability, stability
+from fluidcc.analysis.stability_map import stability_map
 from fluidcc.arrays import jax
-from fluidcc.dde.status import Status
+from fluidcc.dde.integrate import Status
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.explore.controls import Control, numbers
 from fluidcc.model.fluid import as_fluid

@@ -32,9 +32,8 @@ from fluidcc.explore.answers import (
     structure,
     trajectory,
 )
-from fluidcc.explore.controls import controls
+from fluidcc.explore.controls import Catalogue, State, controls, parse
 from fluidcc.explore.jobs import KINDS, Job, Progress, Work, Worker, describe_fault
-from fluidcc.explore.state import Catalogue, State, parse
 from fluidcc.results.export import to_json
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from fluidcc.laws.feedback.receiver_window import ReceiverWindow as ReceiverWindow
     from fluidcc.laws.load_code import ADPM as ADPM
     from fluidcc.laws.load_code import Exact as Exact
-    from fluidcc.laws.loss import PFTK as PFTK
-    from fluidcc.laws.loss import HalveOnly as HalveOnly
-    from fluidcc.laws.loss import Recovery as Recovery
     from fluidcc.laws.marking import EqualWindow as EqualWindow
+    from fluidcc.laws.marking import Geometric as Geometric
     from fluidcc.laws.marking import Plain as Plain
+    from fluidcc.laws.marking import Uniform as Uniform
+    from fluidcc.laws.marking import Wait as Wait
     from fluidcc.laws.queue.adaptive_red import AdaptiveRED as AdaptiveRED
     from fluidcc.laws.queue.avq import AVQ as AVQ
     from fluidcc.laws.queue.blue import BLUE as BLUE
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.red import RED as RED
     from fluidcc.laws.queue.rem import REM as REM
     from fluidcc.laws.queue.threshold import Threshold as Threshold
+    from fluidcc.laws.reaction import PFTK as PFTK
+    from fluidcc.laws.reaction import HalveOnly as HalveOnly
     from fluidcc.laws.reaction import OncePerRTT as OncePerRTT
     from fluidcc.laws.reaction import Pause as Pause
     from fluidcc.laws.reaction import PerMark as PerMark
+    from fluidcc.laws.reaction import Recovery as Recovery
     from fluidcc.laws.reaction import Refractory as Refractory
-    from fluidcc.laws.spreading import Geometric as Geometric
-    from fluidcc.laws.spreading import Uniform as Uniform
-    from fluidcc.laws.spreading import Wait as Wait
     from fluidcc.laws.traffic import Bulk as Bulk
     from fluidcc.laws.traffic import File as File
     from fluidcc.laws.traffic import Files as Files

@@ -15,11 +15,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from fluidcc.errors import Fault, ScenarioError
+from fluidcc.folders import read_file
 from fluidcc.laws.law import Law
-from fluidcc.laws.registry import own_laws, register, restore
-from fluidcc.laws.validation import BASES, CLOSED, SHAPES, faults_of
+from fluidcc.laws.registry import BASES, CLOSED, SHAPES, faults_of, own_laws, register, restore
 from fluidcc.module import Module
-from fluidcc.text_files import read_file
 
 _PREFIX = "law_file_"
 

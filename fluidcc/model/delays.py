@@ -15,9 +15,8 @@ import numpy as np
 from fluidcc import ops
 from fluidcc.laws.law import SIGNALS, PathTimes, Signal
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Flows, Network
-from fluidcc.scenario.path_delays import first_hop, link_delays, reverse_delays
-from fluidcc.trees import map_tree
+from fluidcc.programs import map_tree
+from fluidcc.scenario.network import Flows, Network, first_hop, link_delays, reverse_delays
 
 QueueAt = Callable[[int, Num, int], Num]
 """Queue of link k at earlier times (m,) [packet], at which packets of a passage entered it. The

@@ -1,21 +1,273 @@
-"""Fluid trajectories of a network."""
+"""Fluid trajectories of a network, and their result: its links and groups of flows over time."""
 
+import dataclasses
 from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from jax.flatten_util import ravel_pytree
+from numpy.typing import ArrayLike, NDArray
 
-from fluidcc.arrays import jax
-from fluidcc.dde.integrate import AbstractMesh, check_mesh, integrate
+from fluidcc.arrays import jax, jnp
+from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate
 from fluidcc.dde.located import Located
 from fluidcc.dde.uniform import Uniform
-from fluidcc.model.delays import explicit_delays
-from fluidcc.model.fluid import as_fluid, varies
-from fluidcc.model.layout import blank, starts_late
+from fluidcc.laws.law import combine
+from fluidcc.model.advice import advice
+from fluidcc.model.delays import Outputs, State, explicit_delays, round_trip
+from fluidcc.model.fluid import as_fluid, varies, with_service
 from fluidcc.model.network_mesh import least_rate, uniform_mesh
-from fluidcc.model.network_system import network_system
-from fluidcc.model.runs import Floats, Trajectory, report
+from fluidcc.model.network_system import blank, network_system, starts_late
+from fluidcc.model.rates import interpret_signal, known_load, received, starts_slowly
+from fluidcc.quantities import attributes
+from fluidcc.result import Result
 from fluidcc.scenario.network import LONGEST, Network
+
+if TYPE_CHECKING:
+    import xarray
+
+Floats = NDArray[np.float64]
+
+_MOST_EXCESS = 0.1  # of the mean window; ends of a run and sparse points cause smaller differences
+_ROUND_TRIPS = 20  # that a mean takes at least, so that its ends count little
+_FEWEST_POINTS = 100
+
+Reports = tuple[list, list]
+"""Numbers of links and of groups, in the order of LinkRun and FlowsRun."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkRun:
+    """A link over time, shape (T,) each."""
+
+    queue: Floats  # packet, with the one in service
+    average: Floats  # packet, of the queue law
+    mark_probability: Floats  # probability to mark, or to drop early where flows have no ECN
+    mark_fraction: Floats  # share of the packets sent now that it marks
+    drop_fraction: Floats  # share that it drops: queue law and overflow
+    load_factor: Floats  # 0 if it gives none
+    offered: Floats  # packet/s that sources send now
+    source_quench_rate: Floats  # packet/s, source quenches that it sends
+    utilization: Floats  # share of the link rate in use
+
+
+@dataclasses.dataclass(frozen=True)
+class FlowsRun:
+    """A group of flows over time, shape (T, m) each: m distinct round trips."""
+
+    window: Floats  # packet
+    rate: Floats  # packet/s, of one flow
+    rtt: Floats  # s
+    mark_fraction: (
+        Floats  # probability that a packet sent now is marked, over the links of the route
+    )
+    loss_fraction: Floats  # probability that it is lost
+    load_factor: Floats  # as the senders know it
+    active: Floats  # share of the sources that have something to send
+    slow_start: Floats  # share of the active flows in slow start
+    n: Floats  # (m,) how many flows
+
+
+LINK_KEYS, FLOW_KEYS = (
+    tuple(field.name for field in dataclasses.fields(run) if field.name != "n")
+    for run in (LinkRun, FlowsRun)
+)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Trajectory(Result):
+    """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> run = fc.simulate(fc.load("hollot2001/slow"), until=5)
+    >>> round(float(run.time[-1]), 2), run.to_dataset().sizes["time"]
+    (5.0, 1001)
+    """
+
+    _view = "runs.TrajectoryView"
+
+    time: Floats
+    links: dict[str, LinkRun]
+    flows: dict[str, FlowsRun]
+    status: Status
+    status_time: float
+    breaking_points: Floats
+    net: Network
+
+    @classmethod
+    def of(
+        cls, given: Network, net: Network, times: Floats, ended: tuple[Any, Any], reports: Reports,
+        breaks: Any = (),
+    ) -> "Trajectory":  # fmt: skip
+        """The run of `net`, the fluid model's version of `given`, from `report` at `times` [s].
+
+        `ended` is the status and its time [s]; numbers after a failure are NaN.
+        """
+        status, end = Status(int(ended[0])), float(ended[1])
+        if status is not Status.ok:  # times that were not reached have no numbers
+            reached = times <= end * (1.0 + 1e-12)
+            reports = jax.tree.map(
+                lambda v: np.where(reached.reshape(-1, *(1,) * (v.ndim - 1)), v, np.nan), reports
+            )
+        links, flows = named(net, reports)
+        breaks = np.asarray(breaks, float)
+        return cls(times, links, flows, status, end, breaks[np.isfinite(breaks)], given)
+
+    @property
+    def message(self) -> str:
+        """How the run ended, and settings of the network that may be unintended."""
+        notes = [self.status.advice, *advice(self.net)]
+        if self.net.rates == "self_clocked":
+            notes += [_flight_warning(self, name) for name in self.flows]
+        return "; ".join(filter(None, notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trajectory as plain lists: time, links and flows by name."""
+        links = {
+            name: {key: getattr(run, key).tolist() for key in LINK_KEYS}
+            for name, run in self.links.items()
+        }
+        flows = {
+            name: {key: getattr(run, key).T.tolist() for key in FLOW_KEYS}
+            for name, run in self.flows.items()
+        }
+        return {
+            "time": self.time.tolist(),
+            "links": links,
+            "flows": flows,
+            "status": self.status.name,
+            "message": self.message,
+        }
+
+    def to_dataset(self) -> "xarray.Dataset":
+        """The trajectory as a labelled dataset with units."""
+        data: dict[str, Any] = {}
+        for name, run in self.links.items():
+            for key in LINK_KEYS:
+                data[f"{name}.{key}"] = ("time", getattr(run, key), attributes("links", key))
+        coords: dict[str, Any] = {"time": ("time", self.time, {"units": "s"})}
+        for name, run in self.flows.items():
+            dim = f"{name}.class"
+            coords[f"{name}.propagation"] = (dim, _propagation(self.net, name), {"units": "s"})
+            for key in FLOW_KEYS:
+                values = getattr(run, key)
+                data[f"{name}.{key}"] = (("time", dim), values, attributes("flows", key))
+        attrs = {"title": self.net.title, "source": self.net.source, "status": self.status.name}
+        import xarray  # heavy
+
+        return xarray.Dataset(data, coords, attrs)
+
+
+def named(net: Network, reports: Reports) -> tuple[dict[str, LinkRun], dict[str, FlowsRun]]:
+    """Reports by the names of links and groups."""
+    links, groups = jax.tree.map(np.asarray, reports)
+    return (
+        {name: LinkRun(*v) for name, v in zip(net.link_names, links, strict=True)},
+        {
+            name: FlowsRun(*v, n=np.asarray(flows.n, float))
+            for name, v, flows in zip(net.flow_names, groups, net.flows, strict=True)
+        },
+    )
+
+
+def _flight_warning(run: Trajectory, name: str) -> str:
+    """Warning if self-clocked flows have more or less in flight than their windows."""
+    flow = run.flows[name]
+    excess = excess_in_flight(run.time, flow.window, flow.rate, flow.rtt)
+    if excess is None:
+        return ""
+    remedy = "a smaller step" if run.net.delay == "fifo" else "model.delay = 'fifo'"
+    return (
+        f"not to be trusted: flows.{name} have {abs(excess):.0%} {'more' if excess > 0 else 'less'}"
+        f" in flight than their windows; use {remedy}, or model.rates = 'ack'"
+    )
+
+
+def excess_in_flight(time: Floats, window: Floats, rate: Floats, rtt: Floats) -> float | None:
+    """Mean packets in flight above the mean window, as a share of it; None if windows hold them.
+
+    Little's law over the second half of a run: the mean flight is that of rate times round trip.
+
+    Parameters
+    ----------
+    time
+        Times [s], shape (T,).
+    window, rate, rtt
+        Window [packet], rate [packet/s] and round trip [s] of flows, shape (T, m) each; the class
+        that is furthest off counts.
+    """
+    late = (time >= time[-1] / 2) & np.all(np.isfinite(rate), axis=1)
+    t = time[late]
+    if t.size < _FEWEST_POINTS or t[-1] - t[0] < _ROUND_TRIPS * np.max(rtt[late]):
+        return None
+    window_integral = np.trapezoid(window[late], t, axis=0)
+    flight_integral = np.trapezoid(rate[late] * rtt[late], t, axis=0)
+    excess = np.asarray(flight_integral / window_integral - 1)
+    worst = float(excess[np.argmax(np.abs(excess))])
+    return worst if abs(worst) > _MOST_EXCESS else None
+
+
+def _propagation(net: Network, name: str) -> Floats:
+    return np.asarray(net.flows[net.flow_names.index(name)].rtt, float)
+
+
+def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
+    """Numbers of link k, in the order of LinkRun."""
+    link, signal = net.links[k], combine((outputs.signals[k],))
+    q = jnp.clip(y.queues[k], 0.0, link.buffer)  # cubics between nodes overshoot
+    signal = signal._replace(
+        mark=jnp.clip(signal.mark, 0.0, 1.0), drop=jnp.clip(signal.drop, 0.0, 1.0)
+    )
+    marked, dropped, quenches = (jnp.asarray(0.0) for _ in range(3))
+    offered = jnp.asarray(link.cross, float)
+    dropped = link.cross * signal.drop
+    for flows, rate in zip(net.flows, outputs.rates, strict=True):
+        if k in flows.route:
+            seen, sent = interpret_signal(flows, signal), flows.n * jnp.maximum(rate, 0.0)
+            offered = offered + jnp.sum(sent)
+            marked = marked + jnp.sum(sent * (seen.either - seen.drop))
+            dropped = dropped + jnp.sum(sent * seen.drop)
+            if flows.feedback.quench:
+                quenches = quenches + jnp.sum(sent * seen.either)
+    some = jnp.maximum(offered, 1e-9)
+    share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
+    used = jnp.where(q > 0, 1.0, share)
+    average = link.queue.average(y.laws[k], q)
+    shares = (marked / some, dropped / some)
+    return q, average, signal.mark, *shares, signal.load, offered, quenches, used
+
+
+def _report_flows(net: Network, i: int, y: State, outputs: Outputs) -> tuple:
+    """Numbers of group i, in the order of FlowsRun."""
+    flows, rate, s = net.flows[i], jnp.maximum(outputs.rates[i], 0.0), y.senders[i]
+    signal = received(flows, tuple(outputs.signals[k] for k in flows.route))
+    each = jnp.ones_like(rate)
+    rtt = round_trip(net, flows, y.queues)
+    load = known_load(flows, s, signal) * each
+    active = s.active if flows.traffic.starts else each
+    slow = s.slow if starts_slowly(flows) else 0.0 * each
+    law = flows.window  # cubics between nodes overshoot
+    window = jnp.clip(law.window(s.law), law.min_window, law.max_window)
+    return window, rate, rtt, signal.mark * each, signal.drop * each, load, active, slow
+
+
+@jax.jit
+def report(net: Network, states: jax.Array, records: jax.Array) -> Reports:
+    """Numbers of each link and each group over time, from states (T, n) and records (T, U)."""
+    y, outputs = blank(net)
+    to_state, to_outputs = ravel_pytree(y)[1], ravel_pytree(outputs)[1]
+    width = ravel_pytree(outputs)[0].size
+
+    def at_one_time(state: jax.Array, record: jax.Array) -> Reports:
+        y, outputs = to_state(state), to_outputs(record[:width])
+        now = with_service(net, y.services)
+        links = [_report_link(now, k, y, outputs) for k in range(len(net.links))]
+        return links, [_report_flows(now, i, y, outputs) for i in range(len(net.flows))]
+
+    return jax.vmap(at_one_time)(states, records)
+
 
 _POINTS = 1001
 _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on

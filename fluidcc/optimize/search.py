@@ -22,7 +22,7 @@ from scipy.optimize import Bounds, minimize, nnls
 
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import EQUILIBRIUM
-from fluidcc.extras import extra
+from fluidcc.errors import extra
 from fluidcc.optimize.problem import ENOUGH, Evaluator, Point, Problem, Range, halton, worst
 
 Progress = Callable[[float], None]

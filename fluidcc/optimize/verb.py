@@ -15,12 +15,32 @@ import numpy as np
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import EQUILIBRIUM, Measure, measure
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.optimize.problem import Constraint, Problem, Range, constraint, ranges, worst, worst_at
-from fluidcc.optimize.result import Check, ConstraintValue, Optimum, Settling, Start, Verification
-from fluidcc.optimize.runs import Runs, settling_time, variation
+from fluidcc.optimize.problem import (
+    Constraint,
+    Problem,
+    Range,
+    Runs,
+    constraint,
+    ranges,
+    settling_time,
+    variation,
+    worst,
+    worst_at,
+)
 from fluidcc.optimize.search import Descent, Multipliers, Progress, SearchResult, multipliers
-from fluidcc.optimize.solve import Effort, corners, solve, solve_worst_case
-from fluidcc.packets.layout.plan import PacketError
+from fluidcc.optimize.solve import (
+    Check,
+    ConstraintValue,
+    Effort,
+    Optimum,
+    Settling,
+    Start,
+    Verification,
+    corners,
+    solve,
+    solve_worst_case,
+)
+from fluidcc.packets.plan import PacketError
 from fluidcc.results.compare import Comparison, compare
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path

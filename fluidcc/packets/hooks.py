@@ -1,23 +1,120 @@
-"""Hooks of the packet engine: the rules of laws, compiled, and the blocks of numbers they work on.
+"""Compiled functions of the packet engine: its entry points, the parts that a run needs, and hooks,
+the rules of laws, with the blocks of numbers they work on.
 
 A block holds the numbers of an event, the state and the parameters of a law. The parameters are
 data, so that other values need no compilation.
+
+Generated modules are kept on disk by the hash of their text, so that compiled code is found again.
+Numba notices edits of the file it compiles but not of what that file calls. A module whose name is
+the hash of everything that goes into it cannot be stale.
 """
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
+from fluidcc.folders import (
+    ELSEWHERE,
+    SHOWING,
+    compiled_folder,
+    fingerprint,
+    is_sound,
+    own_folder,
+    sealed,
+    sealed_name,
+    temporary_folder,
+    whole,
+)
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Law, State
 from fluidcc.laws.parameters import parameter_values
 from fluidcc.module import skeleton
-from fluidcc.packets.cache import kept_text, module_from, package_hash
+from fluidcc.packets.engine import loop
 from fluidcc.packets.engine import records as r
+from fluidcc.packets.engine.parts import PARTS, Part
 from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
-from fluidcc.trees import leaves
+from fluidcc.programs import leaves
+
+_FOLDER = f"numba-{numba.__version__}"
+
+
+def _hash(*parts: str | bytes) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode() if isinstance(part, str) else part)
+    return digest.hexdigest()[:24]
+
+
+@functools.cache
+def _package_hash() -> str:
+    """Hash of the engine's sources: part of the name of whatever is compiled from them."""
+    here = Path(__file__).parent
+    files = [here / "hooks.py", *sorted((here / "engine").glob("*.py"))]
+    return _hash(sys.version, *(f.read_bytes() for f in files))
+
+
+def _kept_text(key: str, write: Callable[[], str]) -> str:
+    """Text that `write` makes of the sources of this package, kept on disk by `key`."""
+    try:
+        folder = own_folder("rules")
+    except OSError:
+        return write()
+    stem = f"rules_{_hash(key, fingerprint(*SHOWING))}"
+    for file in folder.glob(f"{stem}-*.txt"):
+        if is_sound(file, data := file.read_bytes()):
+            return data.decode()
+    data = write().encode()
+    file = folder / sealed_name(stem, data, ".txt")
+    with contextlib.suppress(OSError), whole(file) as part:  # of a full disk: time is lost
+        part.write_bytes(data)
+    return data.decode()
+
+
+@functools.cache
+def module_from(text: str, *, uses: str = "") -> ModuleType:
+    """Import `text` as a module from the cache folder, or from a temporary one if it is full.
+
+    `uses` is the hash of whatever the text imports and compiles with. Raises OSError if there is
+    no room for it anywhere.
+    """
+    name = f"rules_{_hash(text, uses)}"
+    folder = compiled_folder(_FOLDER)
+    try:
+        return _import(name, text, folder)
+    except OSError as error:
+        folder = temporary_folder(_FOLDER, folder, error)
+    try:
+        return _import(name, text, folder)
+    except OSError as error:
+        text = f"{error.strerror}: {ELSEWHERE}, TMPDIR one for the time being"
+        raise OSError(error.errno, text, str(folder)) from None
+
+
+def _import(name: str, text: str, folder: Path) -> ModuleType:
+    """Import `text` from a file of that name; Numba compiles it, or finds that it has."""
+    file, source = folder / f"{name}.py", text.encode()
+    if not file.exists() or file.read_bytes() != source:
+        with whole(file) as part:
+            part.write_bytes(source)
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import {file}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    compiled = (f"__pycache__/{name}.{kind}" for kind in ("*.nb[ic]", "*.pyc"))
+    with sealed(folder, name, file.name, *compiled):
+        spec.loader.exec_module(module)
+    return module
+
 
 Hook = int
 """Address of a compiled hook; 0 if there is none."""
@@ -88,7 +185,7 @@ def _source(kind: str, laws: tuple[Law, ...]) -> str:
     if structure not in _sources:
         kept = all(map(_is_ours, laws))
         key = repr((structure, [type(law) for law in laws]))
-        _sources[structure] = kept_text(key, write) if kept else write()
+        _sources[structure] = _kept_text(key, write) if kept else write()
     return _sources[structure]
 
 
@@ -98,7 +195,7 @@ def law_hooks(kind: str, *laws: Law, state: Sequence[float] = ()) -> Hooks:
     A marking map takes the window law of its flows too, whose parameters it has. Raises TypeError
     if they do not fit each other.
     """
-    module = module_from(_HEAD + _source(kind, laws), uses=package_hash())
+    module = module_from(_HEAD + _source(kind, laws), uses=_package_hash())
     names, first = _KINDS[kind]
     block = np.array([*([0.0] * first), *state, *parameter_values(laws[-1])], dtype=np.float64)
     return Hooks({name: getattr(module, name, 0) for name in names}, block)
@@ -112,3 +209,108 @@ def queue_state(law: AbstractQueueLaw, average: float) -> tuple[float, ...]:
 def window_memory(law: AbstractWindowLaw) -> tuple[float, ...]:
     """State of a window law at the start, without the window."""
     return numbers_of(law.start(1.0))[1:]
+
+
+# parts by the kinds of entities that call them
+_ENTITIES = {
+    r.QUENCH_WIRE: ("receive_quench",),
+    r.QUEUE_TIMER: ("tick_queue", "catch_up"),
+    r.ROUTER: ("rewrite_ack",),
+    r.SOURCE: ("start_session",),
+    r.SESSION: ("advance_session", "finish_connection"),
+    r.CROSS: ("send_cross", "receive_datagram"),
+    r.CALLS: ("admit_call",),
+    r.CALL: ("advance_call", "receive_datagram"),
+}
+# by a property of a group of flows
+_GROUPS = {
+    "sack": ("receive_sack", "send_sack", "reset_sack", "report_blocks"),
+    "source_quench": ("send_quench",),
+    "loads": ("decode_load",),
+}
+
+_ENTRIES = '''"""Generated: entry points of the packet engine."""
+import numba
+
+from fluidcc.packets.engine import loop
+from fluidcc.packets.engine import records as r
+
+
+@numba.njit("int64(int64, float64, int64)", cache=True, nogil=True, error_model="numpy")
+def advance(address, stop, budget):
+    return loop.advance(address, stop, budget)
+
+
+@numba.njit("void(int64, float64)", cache=True, nogil=True, error_model="numpy")
+def settle(address, time):
+    loop.settle(address, time)
+'''
+_PART = '''"""Generated: a part of the packet engine."""
+import numba
+
+from fluidcc.packets.engine import records
+from fluidcc.packets.engine.parts import PARTS
+
+_body = PARTS["{name}"].body
+{accessors}
+
+@numba.cfunc("void({types})", cache=True, error_model="numpy")
+def part({names}):
+    _body({arguments})
+'''
+
+
+@functools.cache
+def entry_points() -> tuple[Callable[[int, float, int], int], Callable[[int, float], None]]:
+    """`advance` and `settle` of the engine, compiled unless the engine is interpreted."""
+    if INTERPRETED:
+        return loop.advance, loop.settle
+    module = module_from(_ENTRIES, uses=_package_hash())
+    return module.advance, module.settle
+
+
+def _part_source(name: str, part: Part) -> str:
+    """Source of a function of plain numbers that calls a part."""
+    kinds = {n: n for n, k in part.parameters.items() if k == "record"} | {"s": "simulation"}
+    accessors = (f"_{kind}_at = records.{kind}_at\n" for kind in kinds.values())
+    arguments = (f"_{kinds[n]}_at({n}, 0)" if n in kinds else n for n in part.parameters)
+    types = ("float64" if k == "float" else "int64" for k in part.parameters.values())
+    return _PART.format(
+        name=name,
+        accessors="".join(accessors),
+        types=", ".join(types),
+        names=", ".join(part.parameters),
+        arguments=", ".join(arguments),
+    )
+
+
+@functools.cache
+def part_address(name: str) -> int:
+    """Address of a part; 0 if the engine is interpreted."""
+    if INTERPRETED:
+        return 0
+    module = module_from(_part_source(name, PARTS[name]), uses=_package_hash())
+    return int(module.part.address)
+
+
+def _needed(kinds: Iterable[int], groups: np.ndarray, ports: np.ndarray) -> Iterator[str]:
+    for kind in set(kinds):
+        yield from _ENTITIES.get(kind, ())
+    for name, parts in _GROUPS.items():
+        if groups[name].any():
+            yield from parts
+    if np.isin(groups["moment"], (r.DEPARTURE, r.TRANSMITTED)).any():
+        yield "mark_departure"
+    if (ports["second_class"] != 0).any():
+        yield from ("serve_fairly", "arrive_second")
+
+
+def part_addresses(kinds: Iterable[int], groups: np.ndarray, ports: np.ndarray) -> dict[str, int]:
+    """Addresses of all parts by name: `report_missing` for those that such a run does not need."""
+    addresses = dict.fromkeys(PARTS, part_address("report_missing"))
+    return addresses | {name: part_address(name) for name in _needed(kinds, groups, ports)}
+
+
+def trace_addresses() -> dict[str, int]:
+    """Addresses of the parts that write a trace."""
+    return {name: part_address(name) for name in ("trace_packet", "trace_sender")}

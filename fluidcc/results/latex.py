@@ -9,8 +9,14 @@ from fluidcc.arrays import jax
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Signal
 from fluidcc.laws.symbolic import in_powers, latex_period, state_symbols, with_symbols
 from fluidcc.model.fluid import as_fluid
-from fluidcc.model.rates import arrival_rate
-from fluidcc.model.senders import Sender, growing_rate, known_load, sender_change, starts_slowly
+from fluidcc.model.rates import (
+    Sender,
+    arrival_rate,
+    growing_rate,
+    known_load,
+    sender_change,
+    starts_slowly,
+)
 from fluidcc.scenario.network import Flows, Link, Network
 
 _GUARD = sp.Rational(999, 1000)  # Min and Max against ends nearer to 1 or 0 are guards, omitted

@@ -106,7 +106,7 @@ def _symbols() -> Mapping[tuple[str, str], set[str]]:
     from fluidcc.laws.parameters import infos
     from fluidcc.laws.registry import LAWS
     from fluidcc.scenario.network import Flows, FlowsInitial, Link, LinkInitial
-    from fluidcc.scenario.window import KINDS
+    from fluidcc.scenario.sender import KINDS
 
     owners = [("link", "", Link), ("flow", "", Flows)]
     owners += [("link", "initial.", LinkInitial), ("flow", "initial.", FlowsInitial)]

@@ -1,16 +1,22 @@
-"""Scenario files and text, in and out."""
+"""Scenario files and text, in and out, and the papers that laws and scenarios come from."""
 
 import os
+import re
+import tomllib
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest, with_type
+from fluidcc.folders import read_file
 from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.parsing import parsed
 from fluidcc.scenario.tables import tables, to_toml
-from fluidcc.scenario.text import parsed
-from fluidcc.text_files import read_file
+
+if TYPE_CHECKING:
+    from fluidcc.scenario.network import Network
 
 
 def loads(text: str, *, where: str = "scenario") -> Network:
@@ -92,3 +98,42 @@ def dumps(net: Network) -> str:
     True
     """
     return to_toml(tables(net))
+
+
+_KEY = re.compile(r"[a-z]+\d+[a-z]*")
+
+
+@cache
+def bibliography() -> dict[str, dict[str, Any]]:
+    """Sources by key: authors, title, where published, year."""
+    text = (bundled.bundled("models") / "bibliography.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def keys(source: str) -> list[str]:
+    """Keys of the bibliography in a law's or a scenario's `source`."""
+    return [key for key in _KEY.findall(source) if key in bibliography()]
+
+
+def citations(net: "Network") -> dict[str, str]:
+    """Works that a study of this network should cite: sources of the scenario and of its laws.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> list(fc.citations(fc.load("hollot2001/slow")))
+    ['hollot2001', 'misra2000', 'floyd1993', 'misra2003', 'durresi2001']
+    """
+    laws: list[Any] = [link.queue for link in net.links]
+    for flows in net.flows:
+        laws += [flows.window, flows.reaction, flows.feedback, flows.marking]
+    spreadings = [getattr(link.queue, "spreading", None) for link in net.links]
+    laws += [law for law in spreadings if law is not None]
+    model = ["misra2000"] if net.rates == "mgt" else []
+    sources = [net.source, *model, *(law.source for law in laws)]
+    cited = [key for source in sources for key in keys(source)]
+    return {key: _entry(bibliography()[key]) for key in dict.fromkeys(cited)}
+
+
+def _entry(work: dict[str, Any]) -> str:
+    return f"{work['authors']}: {work['title']}. {work['published']}, {work['year']}."

@@ -1,5 +1,10 @@
-"""Links, groups of flows and the network they make: data and its ranges, nothing else."""
+"""Links, groups of flows and the network they make: data and its ranges; with what both engines
+take from them, the propagation along routes and how receivers echo marks.
+"""
 
+import itertools
+import math
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,18 +20,18 @@ from fluidcc.laws.law import (
     AbstractReaction,
     AbstractSource,
     AbstractWindowLaw,
+    Ack,
+    Since,
 )
 from fluidcc.laws.load_code import Exact
-from fluidcc.laws.loss import Recovery
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.parameters import check_fields, choice, param
-from fluidcc.laws.reaction import PerMark
+from fluidcc.laws.reaction import PerMark, Recovery
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.voice import Voice
 from fluidcc.module import Module, static
 from fluidcc.ops import Num
-from fluidcc.programs import as_array
-from fluidcc.trees import map_tree
+from fluidcc.programs import as_array, map_tree
 
 LONGEST: Final = 1e9
 """Longest run [s]; beyond, times of packets have too few digits left."""
@@ -200,3 +205,66 @@ def require_network(value: object) -> None:
 def to_arrays(net: Network) -> Network:
     """The network with every number in double precision, as `as_array` has it."""
     return map_tree(as_array, net)
+
+
+def first_hop(flows: Flows) -> Num:
+    """Delay from the source to its first link [s]."""
+    return 0.0 if flows.access_delay is None else flows.access_delay
+
+
+def forward_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
+    """Delay from the source to each link of its route and to its receiver [s], without queues.
+
+    `delays` are those of all links of the network [s].
+    """
+    return list(itertools.accumulate((delays[k] for k in flows.route), initial=first_hop(flows)))
+
+
+def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
+    """Delay from each router of the route back to the source [s], without queues.
+
+    One number is the delay from the first router, and later routers add the delays of the links in
+    between; by default reverse delays are the forward delays. `delays` are those of all links [s].
+    """
+    given = first_hop(flows) if flows.reverse_delay is None else flows.reverse_delay
+    if np.ndim(given) == 1:
+        return [given[j] for j in range(len(flows.route))]
+    return list(itertools.accumulate((delays[k] for k in flows.route[:-1]), initial=given))
+
+
+def link_delays(net: Network) -> list[Num]:
+    """Propagation delay of each link [s]."""
+    return [link.delay for link in net.links]
+
+
+def repeated(flows: Flows, echo: str = "law") -> bool:
+    """Whether receivers echo a mark until the sender confirms it. RFC 3168, 6.1.3.
+
+    By `echo`, the senders' option: `sticky`, `packet`, or `law`. Under `law`, marks are
+    echoed until confirmed if the reaction waits for data sent after the last one, except if
+    receivers report each packet: if the law learns from each mark, and under load factors.
+    """
+    if echo != "law":
+        return echo == "sticky"
+    return _waits_for_new_data(flows.reaction) and not (
+        flows.feedback.loads or _learns_from_marks(flows.window)
+    )
+
+
+def _waits_for_new_data(law: AbstractReaction) -> bool:
+    """Whether a reaction needs an acknowledgement of data sent after the last reaction."""
+    cases = itertools.product((0.0, 1e9), (0.0, 1.0))  # at once and late; after a quench for a drop
+    return any(
+        law.ready(Since(time, 1.0, 0.0, dropped)) != law.ready(Since(time, 1.0, 1.0, dropped))
+        for time, dropped in cases
+    )
+
+
+def _learns_from_marks(law: AbstractWindowLaw) -> bool:
+    """Whether a window law learns from the mark of each packet."""
+    state = law.start(10.0)
+    # a product with NaN is NaN even if a gain is too small to move the state
+    unmarked, *others = (
+        law.observe(state, Ack(1.0, 1.0, 1.0, marked=share)) for share in (0.0, 1.0, math.nan)
+    )
+    return any(bool(other != unmarked) for other in others)

@@ -11,14 +11,13 @@ from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.parameters import Info, infos
 from fluidcc.module import rebuild, structure
 from fluidcc.ops import is_tracer
-from fluidcc.scenario import units
+from fluidcc.programs import leaves
+from fluidcc.scenario import parsing
 from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Flows, Network, require_network
 from fluidcc.scenario.reader import Laws, got
-from fluidcc.scenario.sender import SenderOptions
+from fluidcc.scenario.sender import KINDS, NAMED, SenderOptions, default_reaction
 from fluidcc.scenario.tables import Tables, laws_of, reaction_table, tables
-from fluidcc.scenario.window import KINDS, NAMED, default_reaction
-from fluidcc.trees import leaves
 
 _OPTIONAL = {"links": ("voice",), "flows": ("access_delay", "reverse_delay")}
 
@@ -349,8 +348,8 @@ def value_at(net: Network, path: str, value: Any, *, where: str = "") -> Any:
     if info is None or info.within is None or not isinstance(value, str):
         return _as_plain(value)
     try:
-        return units.read(value, info.unit, _packet_size(net, path))
-    except units.UnitError as error:
+        return parsing.read(value, info.unit, _packet_size(net, path))
+    except parsing.UnitError as error:
         raise ScenarioError([Fault(where, path, str(error), got(value), error.nearest)]) from None
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import Info, infos
+from fluidcc.laws.registry import BASES as ADDABLE
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.validation import BASES as ADDABLE
-from fluidcc.scenario import units
+from fluidcc.scenario import parsing
 
 _NEEDS = re.compile(r"^\w+ needs ")  # how the message of a law begins
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: control characters
@@ -137,8 +137,8 @@ class Reader:
     def number(self, raw: Any, key: str, info: Info, packet_size: float | None = None) -> Any:
         """A quantity in the unit and range of `info`."""
         try:
-            value = units.read(raw, info.unit, packet_size)
-        except units.UnitError as error:
+            value = parsing.read(raw, info.unit, packet_size)
+        except parsing.UnitError as error:
             return self.fault(key, str(error), got(raw), error.nearest)
         if info.within is not None and value not in info.within:
             unit = f" {info.unit}" if info.unit not in ("", "1") else ""

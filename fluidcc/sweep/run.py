@@ -23,10 +23,17 @@ from fluidcc.machine import processors
 from fluidcc.result import Result
 from fluidcc.results.export import provenance
 from fluidcc.scenario.network import Network
-from fluidcc.sweep.grid import Grid
-from fluidcc.sweep.job import GRID_VERBS, Chunk, Job, description, name_of
-from fluidcc.sweep.plan import Clock, Plan, Progress
-from fluidcc.sweep.result import Point, Sweep, evaluate_point
+from fluidcc.sweep.job import GRID_VERBS, Chunk, Clock, Job, Plan, Progress, description, name_of
+from fluidcc.sweep.result import (
+    Grid,
+    Point,
+    Sweep,
+    dataset,
+    evaluate_point,
+    memory_of,
+    table_of,
+    with_outcome,
+)
 from fluidcc.sweep.store import (
     Folder,
     InMemory,
@@ -36,7 +43,6 @@ from fluidcc.sweep.store import (
     missing_blocks,
     open_folder,
 )
-from fluidcc.sweep.table import dataset, memory_of, table_of, with_outcome
 from fluidcc.sweep.workers import Cluster, Processes, WorkerDied
 
 _LISTED = 10  # failed points in a summary

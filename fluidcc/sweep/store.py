@@ -12,11 +12,10 @@ from typing import Any
 
 import xarray as xr
 
-from fluidcc.digests import is_sound, sealed_name
 from fluidcc.errors import SweepStopped
-from fluidcc.folders import UNFINISHED, whole
+from fluidcc.folders import UNFINISHED, is_sound, sealed_name, whole
 from fluidcc.sweep.job import Chunk
-from fluidcc.sweep.table import from_bytes, join
+from fluidcc.sweep.result import from_bytes, join
 
 try:
     import fcntl

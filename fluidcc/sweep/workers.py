@@ -43,8 +43,7 @@ from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
-from fluidcc.errors import SweepStopped
-from fluidcc.extras import extra
+from fluidcc.errors import SweepStopped, extra
 from fluidcc.folders import keep_compiled
 from fluidcc.machine import processors
 

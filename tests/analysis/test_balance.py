@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.analysis.modes import follow_mode
+from fluidcc.check.verb import follow_mode
 from fluidcc.laws import AbstractWindowLaw, ops, param, state
 from fluidcc.laws.registry import own_laws, restore
 

@@ -14,8 +14,7 @@ from analysis_cases import CAPACITY, ecn_mod, hollot
 import fluidcc as fc
 from fluidcc import Boundary, DelayEquation, boundary, equilibrium, replace, stability
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.collocation import approximate_roots
-from fluidcc.analysis.roots import polish
+from fluidcc.analysis.roots import approximate_roots, polish
 
 
 def one(t, y, p):

@@ -12,10 +12,10 @@ import fluidcc as fc
 from fluidcc.analysis.cycles import simulated as taken
 from fluidcc.analysis.cycles import verb
 from fluidcc.analysis.cycles.collocation import OrbitLostError
+from fluidcc.analysis.cycles.gradient import cycle_gradients
 from fluidcc.analysis.cycles.result import Label
 from fluidcc.analysis.cycles.settled import simulate
-from fluidcc.analysis.cycles.subjects import subject_of
-from fluidcc.analysis.gradients.cycle import cycle_gradients
+from fluidcc.analysis.cycles.verb import subject_of
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.roots import rightmost_roots

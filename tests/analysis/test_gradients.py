@@ -11,7 +11,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import laws
-from fluidcc.analysis.gradients.gradient import gradients
+from fluidcc.analysis.gradient import gradients
 
 C, T = cases.CAPACITY, cases.PROPAGATION
 LINK = ("queue", "average", "mark_probability", "utilization")

@@ -8,8 +8,8 @@ import pytest
 import fluidcc as fc
 from fluidcc import laws
 from fluidcc.analysis.linear import Linear
-from fluidcc.analysis.modes import follow_mode
 from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.check.verb import follow_mode
 
 C = 1250.0
 AHEAD = 0.002  # s, source to queue

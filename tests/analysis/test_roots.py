@@ -9,12 +9,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import fluidcc as fc
-from fluidcc import extras
-from fluidcc.analysis.certify import certify
+from fluidcc import errors
 from fluidcc.analysis.characteristic import Characteristic
-from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.analysis.roots import approximate_roots, rightmost_roots
+from fluidcc.analysis.stability import prove
 from fluidcc.analysis.winding import count_roots
 
 
@@ -127,7 +126,7 @@ HAYES = {
 @pytest.mark.parametrize("numbers", HAYES, ids=str)
 def test_the_count_is_that_of_hayes(numbers):
     a, b = numbers
-    found = certify(Linear.retarded(a, [[[b]]], [1.0]))
+    found = prove(Linear.retarded(a, [[[b]]], [1.0]))
     assert found.unstable == HAYES[numbers], found.reason
 
 
@@ -137,13 +136,13 @@ def test_two_delays():
     first = np.pi / (4 * np.sqrt(2.0))
     for b, unstable in ((0.99 * first, 0), (1.01 * first, 2)):
         system = Linear.retarded(0.0, [[[-b]], [[-b]]], [1.0, 3.0])
-        assert certify(system).unstable == unstable
+        assert prove(system).unstable == unstable
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_a_root_on_the_axis_is_refused(shift):
     # s^2 + shift^2: roots at +- i shift, exactly
-    found = certify(Linear.retarded([[0.0, 1.0], [-shift, 0.0]], [], []))
+    found = prove(Linear.retarded([[0.0, 1.0], [-shift, 0.0]], [], []))
     assert found.unstable is None
     assert "too near the imaginary axis" in found.reason
 
@@ -151,7 +150,7 @@ def test_a_root_on_the_axis_is_refused(shift):
 def test_what_is_conserved_is_refused():
     system = Linear.retarded([[0.0]], [], [])
     conserved = Linear(**{**vars(system), "conserved": 1})
-    assert "conserved" in certify(conserved).reason
+    assert "conserved" in prove(conserved).reason
 
 
 @pytest.mark.parametrize(("name", "unstable"), [("hollot2001/slow", 0), ("hollot2001/fast", 2)])
@@ -170,6 +169,6 @@ def test_without_the_library_the_command_that_installs_it_is_told(monkeypatch):
     def absent(_: str) -> None:
         raise ImportError
 
-    monkeypatch.setattr(extras, "import_module", absent)
-    with pytest.raises(extras.MissingExtra, match=r"pip install 'fluidcc\[certify\]'"):
-        certify(Linear.retarded(0.0, [[[-1.0]]], [1.0]))
+    monkeypatch.setattr(errors, "import_module", absent)
+    with pytest.raises(errors.MissingExtra, match=r"pip install 'fluidcc\[certify\]'"):
+        prove(Linear.retarded(0.0, [[[-1.0]]], [1.0]))

@@ -8,10 +8,9 @@ import pytest
 from analysis_cases import CAPACITY, ecn_mod, hollot, two_links
 
 from fluidcc import equilibrium, laws, linearize, load, replace, stability
-from fluidcc.analysis.collocation import approximate_roots
 from fluidcc.analysis.linearize import at_kink
 from fluidcc.analysis.margins import loop_gain, margins, system_margins
-from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.analysis.roots import approximate_roots, rightmost_roots
 
 
 def test_hopf_point_of_hollot():

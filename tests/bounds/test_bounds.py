@@ -21,7 +21,7 @@ from fluidcc.bundled.validation.bounds.one_connection import (
 from fluidcc.bundled.validation.lab.bound import ROUNDING, Range, at_most
 from fluidcc.bundled.validation.lab.check import BOUNDS
 from fluidcc.bundled.validation.lab.search import attack
-from fluidcc.scenario.bibliography import bibliography, keys
+from fluidcc.scenario.files import bibliography, keys
 
 IDENTITIES = [(name, step) for name, bound in BOUNDS.items() for step in bound.derivation()]
 

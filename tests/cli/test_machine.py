@@ -13,8 +13,7 @@ import pytest
 from fluidcc.bundled import scenarios
 from fluidcc.bundled.validation.lab.store import Store
 from fluidcc.cli import machine as doctor
-from fluidcc.digests import sealed
-from fluidcc.folders import own_folder
+from fluidcc.folders import own_folder, sealed
 
 ROOT = Path(__file__).parents[2]
 

@@ -21,9 +21,9 @@ from fluidcc import Fault, ScenarioError
 from fluidcc.bundled import scenarios
 from fluidcc.explore import answers as maps
 from fluidcc.explore import jobs
+from fluidcc.explore.controls import Catalogue
 from fluidcc.explore.jobs import Worker, prepare
 from fluidcc.explore.server import application
-from fluidcc.explore.state import Catalogue
 
 
 class Answer(NamedTuple):

@@ -14,10 +14,10 @@ import pytest
 import fluidcc as fc
 from fluidcc.dde import equation
 from fluidcc.dde.fused import launch
-from fluidcc.dde.fused.source import Plan
+from fluidcc.dde.fused.launch import Plan
 from fluidcc.dde.integrate import integrate
 from fluidcc.dde.system import shapes_of
-from fluidcc.digests import damaged
+from fluidcc.folders import damaged
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
 

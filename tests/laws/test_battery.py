@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 import fluidcc.laws
 from fluidcc import ops
 from fluidcc.check import assertions, checks
-from fluidcc.check.cases import RULES, Case, cases_of, distinct
+from fluidcc.check.cases import RULES, Case, cases_of, distinct, numbers_of
 from fluidcc.check.checks import Subject
-from fluidcc.check.strategies import numbers_of
 from fluidcc.laws import Droptail, Threshold
 from fluidcc.laws.law import Law
 from fluidcc.laws.registry import LAWS

@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from fluidcc import Link
 from fluidcc.check import means
 from fluidcc.laws import PFTK, RED, Ack, Arrival, Recovery, Reno
-from fluidcc.laws.loss import backed_off, indications
 from fluidcc.laws.parameters import infos
+from fluidcc.laws.reaction import backed_off, indications
 from fluidcc.laws.registry import LAWS
 from fluidcc.model.rates import queue_law_rate
 

@@ -10,8 +10,9 @@ from fuzz_cases import check
 from packet_cases import conserved, finished
 
 import fluidcc as fc
+from fluidcc.analysis.cycles.result import Course
 from fluidcc.analysis.linearize import at_kink
-from fluidcc.analysis.modes import Course, follow_mode, ticks_matter
+from fluidcc.check.verb import follow_mode, ticks_matter
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import infos
 from fluidcc.model.network_mesh import uniform_mesh

@@ -98,7 +98,7 @@ def _judge(
 
     from fluidcc.analysis.equilibrium import equilibrium
     from fluidcc.laws.own import laws_in
-    from fluidcc.laws.validation import kind_of
+    from fluidcc.laws.registry import kind_of
     from fluidcc.scenario.files import dumps
 
     text = dumps(net)

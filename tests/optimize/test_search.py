@@ -6,8 +6,7 @@ import numpy as np
 
 import fluidcc as fc
 from fluidcc.analysis.measures import EQUILIBRIUM, Measure
-from fluidcc.optimize.problem import Problem, Range
-from fluidcc.optimize.runs import Runs
+from fluidcc.optimize.problem import Problem, Range, Runs
 from fluidcc.optimize.search import multipliers, search
 
 NET = fc.load("hollot2001/pi")

@@ -67,7 +67,7 @@ def _call(hook: int, address: int) -> int:
 pointer.record_at = record_at
 pointer.call = _call
 
-from fluidcc.packets.layout import build  # noqa: E402 - the engine is to find the accessors above
+from fluidcc.packets import build  # noqa: E402 - the engine is to find the accessors above
 
 
 class _Checked(build.Simulation):

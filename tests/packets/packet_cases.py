@@ -10,10 +10,10 @@ from scipy import stats
 
 from fluidcc import Flows, Link, Network, Voice, laws, ops
 from fluidcc.laws.law import AbstractSource
+from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.entry import entry_points
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import plan
+from fluidcc.packets.hooks import entry_points
+from fluidcc.packets.plan import plan
 from fluidcc.scenario.network import Start
 
 

@@ -16,7 +16,7 @@ from scipy import stats
 from fluidcc import Voice, equilibrium, simulate_packets
 from fluidcc.laws import Droptail, Threshold
 from fluidcc.laws.voice import erlang_blocking
-from fluidcc.packets.layout.plan import PacketError
+from fluidcc.packets.plan import PacketError
 from fluidcc.scenario.network import Start
 
 RATE = 1250.0  # packet/s

@@ -15,7 +15,7 @@ from packet_cases import dumbbell, flows, within
 
 import fluidcc as fc
 from fluidcc.laws import AVQ, Arrival, ECNMod, EqualWindow, MarkFront, PerMark, ReceiverWindow
-from fluidcc.packets.layout.plan import PacketError
+from fluidcc.packets.plan import PacketError
 
 Virtual = AVQ().in_packets(1.0).state_of
 

@@ -6,9 +6,8 @@ import pytest
 from full_disk import small_files
 from jax._src import compilation_cache
 
-from fluidcc.digests import damaged, seal_compiled
-from fluidcc.folders import compiled_folder
-from fluidcc.packets.cache import module_from
+from fluidcc.folders import compiled_folder, damaged, seal_compiled
+from fluidcc.packets.hooks import module_from
 
 HALF = """import numba
 

@@ -13,8 +13,8 @@ from scipy import stats
 from fluidcc import Network, simulate_packets
 from fluidcc.laws import Backward, Droptail, Loss, NewReno, Pause, ReceiverWindow
 from fluidcc.laws.parameters import infos
-from fluidcc.packets.layout.build import Simulation
-from fluidcc.packets.layout.plan import PacketError, plan
+from fluidcc.packets.build import Simulation
+from fluidcc.packets.plan import PacketError, plan
 from fluidcc.scenario.sender import PROFILES, SenderOptions, sender_options
 
 

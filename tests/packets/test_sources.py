@@ -11,7 +11,7 @@ from fluidcc import simulate_packets
 from fluidcc.laws import Droptail, File, Files, Loss, Reno, Sessions, Web
 from fluidcc.laws.traffic import quantile
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.layout.plan import PacketError, plan
+from fluidcc.packets.plan import PacketError, plan
 from fluidcc.scenario.network import Start
 
 RTT = 0.1

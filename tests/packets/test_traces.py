@@ -7,7 +7,7 @@ import pytest
 from packet_cases import CASES, chain
 
 from fluidcc import simulate_packets
-from fluidcc.packets.layout.plan import PacketError
+from fluidcc.packets.plan import PacketError
 
 SPAN = {"until": 12.0, "seeds": (5,)}
 

@@ -18,12 +18,12 @@ from fluidcc.bundled import scenarios
 from fluidcc.laws import Web
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.scenario import units
+from fluidcc.quantities import units
 from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Start
 from fluidcc.scenario.paths import info_at, value_at
+from fluidcc.scenario.sender import KINDS, NAMED
 from fluidcc.scenario.tables import tables
-from fluidcc.scenario.window import KINDS, NAMED
 
 
 def same(a, b):

@@ -14,10 +14,10 @@ from sweep_cases import NET, OVER, draw, same
 
 import fluidcc as fc
 from fluidcc import memory
-from fluidcc.model import simulate_batch
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.results.export import write
 from fluidcc.sweep import job
+from fluidcc.sweep.simulate_map import simulate_batch
 
 SLOW = fc.load("hollot2001/slow")
 PLANE = {"link.queue.w_q": np.geomspace(1e-5, 1e-3, 6), "flow.n": np.linspace(40.0, 90.5, 5)}
@@ -55,7 +55,7 @@ def test_packets_have_the_given_seeds_at_every_point():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setitem(job.GRID_VERBS, "fluidcc.analysis.batch.stability_map.stability_map", 9)
+    monkeypatch.setitem(job.GRID_VERBS, "fluidcc.analysis.stability_map.stability_map", 9)
 
 
 def test_maps_are_the_same_however_they_are_cut(small_blocks, tmp_path):

@@ -18,7 +18,7 @@ from fluidcc.laws.symbolic import zero_drift
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.sack import SACK
-from fluidcc.packets.accounts.metrics import ratio
+from fluidcc.packets.accounts import ratio
 from fluidcc.scenario.files import load
 from fluidcc.scenario.network import Flows, Link, Network, Start
 from fluidcc.scenario.paths import replace

@@ -21,7 +21,7 @@ from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.polynomial import AbstractPolynomial, AbstractTCP, Polynomial
-from fluidcc.packets.accounts.metrics import ratio
+from fluidcc.packets.accounts import ratio
 from fluidcc.scenario.network import Flows, Link, Network, Start
 
 from ..lab.bound import Identity, Judged, Range, at_least, at_most, bound, packet_means, within

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from fluidcc.bounds.check import HOLDS, UNKNOWN, VIOLATED, BoundReport, Example, Reading
+from fluidcc.analysis.bounds import HOLDS, UNKNOWN, VIOLATED, BoundReport, Example, Reading
 from fluidcc.bundled import declared
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.scenario.network import Network

@@ -4,13 +4,13 @@ import concurrent.futures
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fluidcc.analysis.bounds import check_bound
 from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.validity import validity_warnings
-from fluidcc.bounds.check import check_bound
 from fluidcc.laws.own import origins
 from fluidcc.machine import processors
 from fluidcc.model.simulate import simulate
-from fluidcc.packets.entry import entry_points
+from fluidcc.packets.hooks import entry_points
 from fluidcc.packets.run import simulate_packets
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network

@@ -12,8 +12,7 @@ from latex2mathml.converter import convert
 
 from fluidcc.bundled import scenarios
 from fluidcc.results.latex import latex
-from fluidcc.scenario.bibliography import citations
-from fluidcc.scenario.files import load
+from fluidcc.scenario.files import citations, load
 
 from ...paper_figs.drawing.figure import recipes
 from .beside import Beside, causes, medians, short_queues, table

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.packets.accounts.results import half_width
+from fluidcc.packets.accounts import half_width
 
 from .experiments import Experiment
 

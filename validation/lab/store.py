@@ -13,14 +13,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fluidcc.digests import is_sound, seal, sealed_name
-from fluidcc.folders import SHOWING, UNFINISHED, fingerprint, whole
+from fluidcc.folders import SHOWING, UNFINISHED, fingerprint, is_sound, seal, sealed_name, whole
 from fluidcc.result import plain
 from fluidcc.results.export import to_json
 
 _ABOVE = (*SHOWING, "optimize/", "sweep/")
 _APART = {
-    "packets": (*_ABOVE, "dde/", "model/", "analysis/", "bounds/"),
+    "packets": (*_ABOVE, "dde/", "model/", "analysis/"),
     "fluid": _ABOVE,
     "bounds": _ABOVE,
 }

@@ -28,7 +28,7 @@ What was found (a minute and a half; packets: 45 flows, 5 seeds, 50 to 150 s):
 """
 
 import fluidcc as fc
-from fluidcc.optimize.result import Optimum
+from fluidcc.optimize.solve import Optimum
 
 SCENARIOS = ("homogeneous_becn", "homogeneous_becn_250ms")
 OVER = {"link.queue.w_q": (1e-5, 0.2), "link.queue.p_max": (0.02, 1.0)}

@@ -24,7 +24,7 @@ What was found (two minutes):
 """
 
 import fluidcc as fc
-from fluidcc.optimize.result import Optimum
+from fluidcc.optimize.solve import Optimum
 
 OVER = {"flows.mod.window.c1": (0.01, 1.0), "flows.mod.window.c2": (0.02, 0.5)}
 

@@ -29,7 +29,7 @@ What was found (two and a half minutes; runs of 400 s, again over 2000 s; thresh
 """
 
 import fluidcc as fc
-from fluidcc.optimize.result import Optimum
+from fluidcc.optimize.solve import Optimum
 
 SCENARIOS = tuple(
     f"{flows}_{side}_{trip}ms" for trip in (59, 259) for flows in ("two", "ten")

@@ -34,8 +34,8 @@ queue, 5 seeds; the worst case is over 60 to 120 flows and 120 to 200 ms):
 """
 
 import fluidcc as fc
-from fluidcc.optimize.result import Optimum
-from fluidcc.optimize.runs import settling_time, trajectory
+from fluidcc.optimize.problem import settling_time, trajectory
+from fluidcc.optimize.solve import Optimum
 
 OVER = {"link.queue.k_pi": (1e-6, 1e-4), "link.queue.z": (0.1, 2.0)}
 LOADS = {"flow.n": (60, 120), "flow.rtt": (0.12, 0.2)}

@@ -23,14 +23,11 @@ from fluidcc.analysis.cycles.collocation import (
     remesh,
     solve_linear,
 )
-from fluidcc.analysis.cycles.model import Array, Model
-from fluidcc.analysis.cycles.orbit import POINTS, Orbit
+from fluidcc.analysis.cycles.orbit import POINTS, Array, Model, Orbit
 from fluidcc.analysis.cycles.result import Cycle
-from fluidcc.analysis.cycles.subjects import Subject, subject_of
-from fluidcc.analysis.cycles.verb import CornerError, check, cycle, result_of
+from fluidcc.analysis.cycles.verb import CornerError, Subject, check, cycle, result_of, subject_of
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.model import ends_of, family, unit_of
-from fluidcc.analysis.scan import Scale, scale_of
+from fluidcc.analysis.scan import Scale, ends_of, family, scale_of, unit_of
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 

@@ -16,11 +16,12 @@ import numpy as np
 import scipy.sparse as sparse
 import scipy.sparse.linalg
 
-from fluidcc.analysis.cycles.model import Array, Model
 from fluidcc.analysis.cycles.orbit import (
     GUARD,
     POINTS,
     WEIGHTS,
+    Array,
+    Model,
     Orbit,
     Points,
     fit,

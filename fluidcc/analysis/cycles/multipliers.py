@@ -18,15 +18,13 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from fluidcc.analysis.cycles.collocation import Equations
-from fluidcc.analysis.cycles.model import Array
-from fluidcc.analysis.cycles.orbit import Orbit
+from fluidcc.analysis.cycles.orbit import Array, Orbit
 from fluidcc.analysis.cycles.settled import Run, describe, last_return
 from fluidcc.arrays import jax, jnp, lax
 from fluidcc.dde import located
 from fluidcc.dde import track as tr
-from fluidcc.dde.integrate import power_of_two
+from fluidcc.dde.integrate import Status, power_of_two
 from fluidcc.dde.machine import moved
-from fluidcc.dde.status import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.trial import Carry
 

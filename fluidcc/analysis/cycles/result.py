@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.analysis.cycles.model import Array
-from fluidcc.analysis.cycles.orbit import Orbit
+from fluidcc.analysis.cycles.orbit import Array, Orbit
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:

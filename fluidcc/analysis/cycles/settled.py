@@ -10,12 +10,20 @@ import numpy as np
 import scipy.optimize
 
 from fluidcc.analysis.cycles.collocation import OrbitLostError
-from fluidcc.analysis.cycles.model import Array, Model
-from fluidcc.analysis.cycles.orbit import GUARD, LAG, POINTS, Event, Orbit, fit, nodes_of
+from fluidcc.analysis.cycles.orbit import (
+    GUARD,
+    LAG,
+    POINTS,
+    Array,
+    Event,
+    Model,
+    Orbit,
+    fit,
+    nodes_of,
+)
 from fluidcc.analysis.oscillation import rises
-from fluidcc.dde.integrate import integrate
+from fluidcc.dde.integrate import Status, integrate
 from fluidcc.dde.located import Located
-from fluidcc.dde.status import Status
 
 _ROOM = (1 << 16) - 4  # steps in memory: one length, so that few shapes are compiled
 _MOST_STEPS = 5e4  # without those at events

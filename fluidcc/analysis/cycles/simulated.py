@@ -11,20 +11,18 @@ import equinox as eqx
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.cycles.model import Array, Model, in_chunks
 from fluidcc.analysis.cycles.multipliers import Moves, NoMultipliersError, multipliers_of_run
+from fluidcc.analysis.cycles.orbit import Array, Model, in_chunks
 from fluidcc.analysis.cycles.result import Cycle, Label, by_name, none_found, not_known, with_turns
 from fluidcc.analysis.cycles.settled import Return, Run, step_for
 from fluidcc.analysis.oscillation import Oscillation, oscillation, repeating_period, rises
 from fluidcc.arrays import jax, jnp
-from fluidcc.dde.status import Status
+from fluidcc.dde.integrate import Status
 from fluidcc.dde.system import Args, System
 from fluidcc.laws.law import Ack
-from fluidcc.model.layout import blank, initial_state
 from fluidcc.model.network_mesh import uniform_mesh
-from fluidcc.model.network_system import network_system
-from fluidcc.model.runs import FlowsRun, LinkRun, named, report
-from fluidcc.model.simulate import simulate
+from fluidcc.model.network_system import blank, initial_state, network_system
+from fluidcc.model.simulate import FlowsRun, LinkRun, named, report, simulate
 from fluidcc.scenario.network import Flows, Network, to_arrays
 
 FEW_CLASSES = 4

@@ -10,15 +10,18 @@ from jax.extend.core import ClosedJaxpr, Literal
 from jax.lax import GatherScatterMode
 
 from fluidcc.arrays import jax, jnp
-from fluidcc.dde.fused.elementwise import ROUNDINGS, Rule, conversion, rule
 from fluidcc.dde.fused.writer import (
+    ROUNDINGS,
     Arithmetic,
     Element,
     Elements,
     Memory,
     Operand,
+    Rule,
     constants,
+    conversion,
     is_constant,
+    rule,
     to_c,
 )
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from fluidcc.digests import sealed
-from fluidcc.folders import compiled_folder, require_room, temporary_folder
+from fluidcc.folders import compiled_folder, require_room, sealed, temporary_folder
 
 _Floats = wp.array(dtype=wp.float64)
 _Integers = wp.array(dtype=wp.int32)

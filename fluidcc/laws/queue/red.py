@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractMarkSpacing, AbstractQueueLaw, Arrival, Signal, State
+from fluidcc.laws.marking import Geometric
 from fluidcc.laws.parameters import Info, check_order, choice, param, state
-from fluidcc.laws.spreading import Geometric
 from fluidcc.ops import Num
 
 _SPREADING = Info("", "", "how signals are spread over packets", None)

@@ -1,22 +1,21 @@
 """The event loop: takes the next event, and forwards packets along their routes."""
 
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.engine.background import (
+from fluidcc.packets.engine.calendar import first, next_time, send_on_wire, take_from_wire
+from fluidcc.packets.engine.endpoints import receive, receive_ack, receive_quench, wake
+from fluidcc.packets.engine.pointer import compiled, inlined
+from fluidcc.packets.engine.ports import account, arrive, depart, rewrite_ack, tick_queue
+from fluidcc.packets.engine.sending import integrate_window
+from fluidcc.packets.engine.sources import (
     admit_call,
     advance_call,
+    advance_session,
     count_calls,
+    finish_connection,
     receive_datagram,
     send_cross,
+    start_session,
 )
-from fluidcc.packets.engine.calendar import first, next_time
-from fluidcc.packets.engine.pointer import compiled, inlined
-from fluidcc.packets.engine.ports import account, arrive, depart, tick_queue
-from fluidcc.packets.engine.queues import send_on_wire, take_from_wire
-from fluidcc.packets.engine.receivers import receive
-from fluidcc.packets.engine.senders import receive_ack, receive_quench, wake
-from fluidcc.packets.engine.signals import rewrite_ack
-from fluidcc.packets.engine.sources import advance_session, finish_connection, start_session
-from fluidcc.packets.engine.windows import integrate_window
 
 
 @inlined

@@ -19,13 +19,14 @@ from fluidcc.packets.engine.pointer import compiled
 from fluidcc.packets.engine.sending import (
     accept,
     accept_and_grow,
+    allowed,
+    cut_for_loss,
     restart_timer,
     send,
     send_limited_transmit,
+    set_timer,
     wait_for_overhead,
 )
-from fluidcc.packets.engine.timers import set_timer
-from fluidcc.packets.engine.windows import allowed, cut_for_loss
 
 BLOCKS = r.BLOCKS
 _BLOCK_SIZE = 8  # byte of an ACK for each block: two sequence numbers

@@ -1,13 +1,331 @@
-"""Sending data packets, and the ACKs of new data, as in ns-2.35."""
+"""What senders of every kind do, as in ns-2.35: retransmission timers, windows, and data packets.
+
+Timers count round trips in clock ticks, smooth them in integers, and are moved lazily. Windows grow
+and are cut by the hooks of the window law and its reaction.
+"""
 
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.engine.pointer import compiled, inlined
+from fluidcc.packets.engine.calendar import allocate, next_time, schedule, send_on_wire
+from fluidcc.packets.engine.pointer import call, compiled, inlined
 from fluidcc.packets.engine.ports import arrive
-from fluidcc.packets.engine.queues import allocate, send_on_wire
 from fluidcc.packets.engine.streams import draw
-from fluidcc.packets.engine.timers import cancel_timer, reschedule, set_timer, take_sample
 from fluidcc.packets.engine.traces import trace_packet
-from fluidcc.packets.engine.windows import allowed, grow, is_window_full, validate_window
+
+
+@compiled
+def _timeout_after(flow, group):
+    """Retransmission timeout with its back-off [s]."""
+    span = max(flow.rto, group.min_rto) * flow.backoff
+    return max(min(span, group.max_rto), 2 * group.tick)
+
+
+@compiled
+def set_timer(s, f, flow, group):
+    """Restart the timer; the calendar is only touched when it must fire earlier."""
+    flow.deadline = s.now + _timeout_after(flow, group)
+    if next_time(s, f) > flow.deadline:
+        schedule(s, f, flow.deadline, s.now)
+
+
+@compiled
+def cancel_timer(flow):
+    """Stop the timer; its entry in the calendar goes when its time comes."""
+    flow.deadline = r.NEVER
+
+
+@compiled
+def reschedule(s, f, flow):
+    """Move a sender's entry in the calendar to the first event that it waits for."""
+    time = flow.deadline
+    if flow.sending == 1 and flow.send_at < time:
+        time = flow.send_at
+    if flow.tick_at < time:
+        time = flow.tick_at
+    schedule(s, f, time, s.now)
+
+
+@compiled
+def back_off(flow, group):
+    """Double the timeout; far out, forget the smoothed round trip."""
+    if flow.backoff < 64 or _timeout_after(flow, group) < group.max_rto:
+        flow.backoff *= 2
+    if flow.backoff > 8:
+        flow.rttvar += flow.srtt >> 3
+        flow.srtt = 0
+
+
+@compiled
+def _take_sample(s, flow, group):
+    """Smooth the round trip of the timed packet: srtt + 4 rttvar in ticks. Jacobson (1988)."""
+    span = s.now - flow.timed_at
+    phase = (flow.timed_at + flow.clock_phase) % group.tick
+    ticks = max(int((span + phase) / group.tick), 1)
+    if flow.srtt != 0:
+        error = ticks - (flow.srtt >> 3)
+        flow.srtt = max(flow.srtt + error, 1)
+        error = abs(error) - (flow.rttvar >> 2)
+        flow.rttvar = max(flow.rttvar + error, 1)
+    else:
+        flow.srtt = ticks << 3
+        flow.rttvar = ticks << 1
+    flow.rto = (((flow.rttvar << 3) + flow.srtt) >> 3) * group.tick
+
+
+@compiled
+def integrate_window(s, flow, group):
+    """Bring the integral of the window up to now; call before it changes."""
+    flow.window_time += (s.now - flow.changed) * min(flow.window, group.receiver_window)
+    flow.changed = s.now
+
+
+@compiled
+def allowed(flow):
+    """Largest flight size [packet]: RFC 5681, with the inflation of fast recovery."""
+    return min(int(flow.window) + flow.inflation, int(flow.advertised))
+
+
+@compiled
+def _apply_rule(s, flow, group, hook, window):
+    """Window after a rule of the window law; the rest of the law's state changes in place."""
+    block = group.law_block
+    r.number_at(block, r.W_WINDOW).value = window
+    r.number_at(block, r.W_ELAPSED).value = s.now - flow.acked_at
+    r.number_at(block, r.W_RTT).value = flow.rtt
+    r.number_at(block, r.W_DELAY).value = flow.rtt - flow.propagation
+    r.number_at(block, r.W_LOAD).value = flow.load
+    for k in range(group.states):
+        r.number_at(block, r.W_STATE + k).value = r.number_at(flow.memory, k).value
+    call(hook, block)
+    for k in range(group.states):
+        r.number_at(flow.memory, k).value = r.number_at(block, r.W_STATE + k).value
+    after = r.number_at(block, r.W_WINDOW).value
+    if after != after:
+        s.status = r.NOT_A_NUMBER
+        return 1.0
+    return after
+
+
+@compiled
+def _ask_reaction(s, flow, group, hook, after_reaction, marked):
+    """Answer of a rule of the reaction."""
+    block = group.reaction_block
+    r.number_at(block, r.R_TIME).value = s.now - flow.reacted_at
+    r.number_at(block, r.R_ROUND_TRIP).value = flow.rtt
+    r.number_at(block, r.R_WINDOW).value = after_reaction
+    r.number_at(block, r.R_DROPPED).value = float(flow.quench_for_drop)
+    r.number_at(block, r.R_MARKED).value = marked
+    call(hook, block)
+    return r.number_at(block, r.R_RESULT).value
+
+
+@compiled
+def observe(s, flow, group, echo):
+    """Let the window law learn from an ACK."""
+    r.number_at(group.law_block, r.W_MARKED).value = float(echo)
+    window = _apply_rule(s, flow, group, group.observe, flow.window)
+    flow.window = min(window, group.receiver_window)
+
+
+@compiled
+def read_advertised_window(flow, group, marked):
+    """Take the advertised window from an ACK that a router may have rewritten."""
+    block = group.advertise_block
+    r.number_at(block, r.A_WINDOW).value = group.receiver_window
+    r.number_at(block, r.A_MARKED).value = float(marked)
+    call(group.advertise, block)
+    flow.advertised = min(r.number_at(block, r.A_RESULT).value, group.receiver_window)
+
+
+@compiled
+def cut_window(s, flow, group, hook, inflation):
+    """Window after a cut of the largest flight size, which it does not set."""
+    window = min(flow.window + inflation, group.receiver_window)
+    if group.integer_windows == 1:
+        return float(int(_apply_rule(s, flow, group, hook, float(int(window)))))
+    return _apply_rule(s, flow, group, hook, window)
+
+
+@compiled
+def ssthresh_after(target):
+    """Slow-start threshold after a cut to `target`: whole packets, at least 2. ns-2.35."""
+    return max(float(int(target)), 2.0)
+
+
+@compiled
+def cut_for_loss(s, flow, group, inflation):
+    """Cut the window for a loss; what was sent before is then repaired without another cut."""
+    target = cut_window(s, flow, group, group.on_loss, inflation)
+    flow.recover = flow.highest_sent
+    flow.recoveries += 1
+    flow.ssthresh = ssthresh_after(target)
+    flow.window = max(target, group.floor)
+    flow.cwr_due = 1
+
+
+@compiled
+def _has_slow_start(flow, group):
+    """Whether the law has slow start below ssthresh."""
+    if group.slow_start == 0:
+        return True
+    block = group.law_block
+    for k in range(group.states):
+        r.number_at(block, r.W_STATE + k).value = r.number_at(flow.memory, k).value
+    call(group.slow_start, block)
+    return r.number_at(block, r.W_SLOW).value > 0
+
+
+@compiled
+def set_tick(s, flow, group):
+    """Set the time of the next tick of the window law."""
+    r.number_at(group.law_block, r.W_RTT).value = flow.rtt
+    call(group.period, group.law_block)
+    span = r.number_at(group.law_block, r.W_PERIOD).value
+    if not span > 0:
+        s.status = r.NOT_A_NUMBER
+    flow.tick_at = s.now + span
+
+
+@compiled
+def tick_window(s, flow, group):
+    """Perform a tick of the window law."""
+    integrate_window(s, flow, group)
+    window = _apply_rule(s, flow, group, group.on_tick, flow.window)
+    flow.window = min(max(window, group.floor), group.receiver_window)
+    set_tick(s, flow, group)
+
+
+@inlined
+def grow(s, flow, group, sequence, echo):
+    """Grow on an ACK of new data, by slow start or by the law, if the reaction permits."""
+    if echo == 1 and flow.ecn_on == 1 and group.echo_until_cwr == 1 and group.grow_on_echo == 0:
+        return
+    if group.growing != 0:
+        after = 1.0 if sequence > flow.recover else 0.0
+        marked = float(echo) if flow.ecn_on == 1 else 0.0
+        if not _ask_reaction(s, flow, group, group.growing, after, marked) > 0:
+            return
+    window = flow.window
+    if window < flow.ssthresh and _has_slow_start(flow, group):
+        window += 1.0
+    else:
+        window = _apply_rule(s, flow, group, group.on_ack, window)
+    flow.window = min(window, group.receiver_window)
+
+
+@compiled
+def _is_window_full(flow):
+    """Whether the congestion window is what holds a sender back as an ACK comes. RFC 2861, 3.
+
+    Call right after `read_advertised_window`: the flight size shows what earlier ACKs
+    allowed. A packet that waits for its `overhead` counts as sent.
+    """
+    window = int(flow.window)
+    out = flow.next_sequence - 1 - flow.acked
+    return flow.advertised >= window and (flow.sending == 1 or out >= window)
+
+
+@compiled
+def _decay(s, flow, group, window):
+    """Shrink a window that has not been used; slow start leads back to 3/4 of it. RFC 2861."""
+    integrate_window(s, flow, group)
+    flow.ssthresh = max(flow.ssthresh, 0.75 * flow.window)
+    flow.window = min(flow.window, max(window, group.floor, 1.0))
+    flow.full_at = s.now
+    flow.used = 0
+
+
+@compiled
+def _validate_window(s, flow, group, sequence):
+    """Let the window decay if it has not been used; call as packet `sequence` goes. RFC 2861, 3.
+
+    A sender that the receiver's window holds back counts as one without data. The time that counts
+    begins anew with each packet that fills the window, as the flight size does after an ACK that is
+    not rewritten: only ACKs rewritten for a whole timeout on end count.
+    """
+    timeout, idle = _timeout_after(flow, group), s.now - flow.sent_at
+    if idle >= timeout:
+        _decay(s, flow, group, flow.window * 0.5 ** (idle // timeout))
+    flow.sent_at = s.now
+    out = max(flow.next_sequence - 1, sequence) - flow.acked
+    if out >= int(flow.window):
+        flow.full_at = s.now
+        flow.used = 0
+    elif out >= min(int(flow.advertised), flow.limit - flow.acked):  # not followed by others
+        flow.used = max(flow.used, out)
+        if s.now - flow.full_at >= timeout:
+            _decay(s, flow, group, (flow.window + flow.used) / 2)
+
+
+@compiled
+def _note_reaction(s, flow, quench_for_drop):
+    """Note the time of a reaction, and whether a quench for a drop was its cause."""
+    flow.quench_for_drop = quench_for_drop
+    flow.reacted_at = s.now
+    flow.window_reductions += 1
+
+
+@compiled
+def _reduce_window(flow, group, target, goes_on):
+    """Cut to a target; what was sent before is then repaired without a second cut.
+
+    `goes_on` is 1 in a recovery, which goes on. At a window of 1 the timer backs off instead: RFC
+    3168, 6.1.2.
+    """
+    if goes_on == 0:
+        flow.recover = flow.highest_sent
+        flow.last_reaction = r.SIGNAL
+    if flow.window <= 1:
+        if flow.at_one == 1:
+            back_off(flow, group)
+        flow.at_one = 1
+    else:
+        flow.at_one = 0
+    flow.ssthresh = ssthresh_after(target)
+    flow.window = max(target, group.floor)
+    flow.cwr_due = 1
+
+
+@compiled
+def react_to_mark(s, flow, group, sequence):
+    """React to a mark, if the reaction lets it count.
+
+    A reaction that counts once per window or round trip also sets the point up to which losses
+    are not answered by a second cut. ns-2.35.
+    """
+    after = 1.0 if sequence > flow.recover or flow.last_reaction == r.TIMEOUT else 0.0
+    if group.ready != 0 and not _ask_reaction(s, flow, group, group.ready, after, 1.0) > 0:
+        return
+    target = cut_window(s, flow, group, group.on_mark, 0 if group.ready == 0 else flow.inflation)
+    if r.number_at(group.law_block, r.W_CHANGED).value == 0:  # no signal to this law
+        return
+    _note_reaction(s, flow, 0)
+    if group.ready == 0:
+        flow.window = max(target, group.floor)
+        flow.ssthresh = flow.window
+    else:
+        _reduce_window(flow, group, target, 0)
+
+
+@compiled
+def react_to_quench(s, flow, group, sequence, dropped):
+    """React to a quench for a marked or dropped packet, if the reaction lets it count.
+
+    A drop is answered as a loss: a reaction that counts every signal counts one in a window, and
+    the duplicate ACKs that follow only repair. Akujobi et al. (2002), IV.B.
+    """
+    after = 1.0 if sequence > flow.recover or flow.last_reaction == r.TIMEOUT else 0.0
+    if dropped == 1 and group.ready == 0 and after == 0:
+        return
+    if group.ready != 0 and not _ask_reaction(s, flow, group, group.ready, after, 1.0) > 0:
+        return
+    target = cut_window(s, flow, group, group.on_loss if dropped == 1 else group.on_mark, 0)
+    _note_reaction(s, flow, dropped)
+    if dropped == 0 and group.ready == 0:
+        flow.window = max(target, group.floor)
+        flow.ssthresh = flow.window
+    else:
+        recovering = flow.last_reaction == r.FAST_RETRANSMIT and flow.acked < flow.recover
+        _reduce_window(flow, group, target, 1 if recovering else 0)
 
 
 @compiled
@@ -41,7 +359,7 @@ def send(s, f, flow, group, sequence):
     if s.trace != 0:
         trace_packet(s, r.SEND, -1, packet)
     if group.window_validation == 1:
-        validate_window(s, flow, group, sequence)
+        _validate_window(s, flow, group, sequence)
     nothing_out = flow.acked == flow.highest_sent
     flow.sent += 1
     if sequence > flow.highest_sent:
@@ -117,14 +435,14 @@ def accept(s, f, flow, group, sequence, echo):
             flow.backoff = 1
             flow.at_one = 0
         flow.timing = 0
-        take_sample(s, flow, group)
+        _take_sample(s, flow, group)
     restart_timer(s, f, flow, group, sequence)
 
 
 @inlined
 def accept_and_grow(s, f, flow, group, sequence, echo):
     """Take an ACK of new data, and grow."""
-    used = group.window_validation == 0 or is_window_full(flow)
+    used = group.window_validation == 0 or _is_window_full(flow)
     accept(s, f, flow, group, sequence, echo)
     if used:
         grow(s, flow, group, sequence, echo)

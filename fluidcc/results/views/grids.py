@@ -176,7 +176,7 @@ class SweepDataView(SweepView):
         """The variables that are drawn."""
         import xarray as xr
 
-        from fluidcc.packets.accounts.results import half_width
+        from fluidcc.packets.accounts import half_width
 
         data, axes = self.found.data, list(self.found.axes)
         numeric = [

@@ -125,7 +125,7 @@ class SolutionView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Status, end times and steps of the runs."""
-        from fluidcc.dde.status import Status
+        from fluidcc.dde.integrate import Status
 
         solution = self.found
         if isinstance(solution.status, Tracer):

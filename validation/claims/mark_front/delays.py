@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from fluidcc.laws.law import PathTimes
-from fluidcc.scenario.path_delays import forward_delays, link_delays, reverse_delays
+from fluidcc.scenario.network import forward_delays, link_delays, reverse_delays
 
 from ...bounds.one_connection import FRONT, TAIL, feedback, optimal
 from ...lab.judging import judge, searched, shown

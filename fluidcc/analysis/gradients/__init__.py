@@ -1,1 +1,0 @@
-"""Derivatives of equilibria, roots and margins, at the solution and never through iterations."""

@@ -1,0 +1,414 @@
+"""Stability over a grid of parameters: equilibria, linearisations and roots of one network at many
+values of its parameters, computed in lanes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fluidcc.analysis.balance import holds
+from fluidcc.analysis.batch import filled, in_threads, many_roots
+from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.linear import Array, Linear
+from fluidcc.analysis.linearize import jacobians, linearize, still
+from fluidcc.analysis.local_model import NEAR
+from fluidcc.analysis.operating_point import (
+    AGREE,
+    OperatingPoint,
+    Regime,
+    find_operating_point,
+    steady_state,
+)
+from fluidcc.analysis.roots import critical
+from fluidcc.analysis.stability import Stability, stability
+from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
+from fluidcc.arrays import jax, jnp
+from fluidcc.model.delays import kinks
+from fluidcc.model.fluid import as_fluid, steady
+from fluidcc.ops import Num
+from fluidcc.result import Result, plain
+from fluidcc.scenario.network import Network, to_arrays
+from fluidcc.scenario.paths import axes_of, replace
+from fluidcc.scenario.reader import failed_at
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclasses.dataclass(frozen=True)
+class MapPoint:
+    """One point of a map: its parameters, its verdict, and the reason if there is none.
+
+    `status` is that of the equilibrium, or `failed`; `unstable` and `rightmost` [1/s] are None
+    if unknown; `proven`: no root is further right.
+    """
+
+    set: Mapping[str, Any]
+    status: str
+    message: str = ""
+    stable: bool | None = None
+    unstable: int | None = None
+    certified: bool = False
+    rightmost: complex | None = None
+    proven: bool = False
+    queues: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def describe(self) -> str:
+        """The failed point and the reason, in one line."""
+        return failed_at(self.set, self.message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, None for unknown values."""
+        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        s = self.rightmost
+        out["rightmost"] = None if s is None else [s.real, s.imag]
+        return plain(out)
+
+
+@dataclasses.dataclass(frozen=True)
+class StabilityMap(Result):
+    """Verdicts over a grid of parameters; `points` in the order of the grid, the last axis fastest.
+
+    `batched` is the number of points computed in batches; the others were computed one by one.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.stability_map(fc.load("hollot2001/slow"), {"flow.n": [40, 60]})
+    >>> found.shape, found.failed
+    ((2,), ())
+    """
+
+    _view = "grids.MapView"
+
+    axes: Mapping[str, tuple]
+    units: Mapping[str, str]
+    points: tuple[MapPoint, ...]
+    batched: int
+
+    @property
+    def failed(self) -> tuple[MapPoint, ...]:
+        """The points at which there is no such network."""
+        return tuple(p for p in self.points if p.status == "failed")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return tuple(len(values) for values in self.axes.values())
+
+    def grid(self, name: str) -> Array:
+        """A field of all points over the axes; NaN or -1 where it is unknown."""
+        values = [getattr(p, name) for p in self.points]
+        blank = {"stable": -1, "unstable": -1, "rightmost": complex(np.nan, np.nan)}.get(name)
+        return np.array([blank if v is None else v for v in values]).reshape(self.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All points as plain values."""
+        return {"points": [p.to_dict() for p in self.points]}
+
+    def to_dataset(self) -> xarray.Dataset:
+        """Labelled arrays over the axes."""
+        import xarray as xr
+
+        dims, roots = tuple(self.axes), self.grid("rightmost")
+        columns = {
+            "stable": (self.grid("stable").astype(int), "1"),
+            "unstable": (self.grid("unstable").astype(int), "1"),
+            "certified": (self.grid("certified").astype(int), "1"),
+            "proven": (self.grid("proven").astype(int), "1"),
+            "root_real": (np.real(roots), "1/s"),
+            "root_imag": (np.imag(roots), "rad/s"),
+            "status": (self.grid("status"), "1"),
+            "message": (self.grid("message"), "1"),
+        }
+        for name in dict.fromkeys(name for p in self.points for name in p.queues):
+            queue = [p.queues.get(name, np.nan) for p in self.points]
+            columns[f"{name}.queue"] = (np.reshape(queue, self.shape), "packet")
+        variables: dict[Any, Any] = {k: (dims, v, {"units": u}) for k, (v, u) in columns.items()}
+        coords = {a: (a, list(v), {"units": self.units[a]}) for a, v in self.axes.items()}
+        return xr.Dataset(variables, coords=coords)
+
+    def __repr__(self) -> str:
+        stable, words = self.grid("stable"), []
+        for value, word in ((1, "stable"), (0, "unstable"), (-1, "without a verdict")):
+            words.append(f"{int(np.sum(stable == value))} {word}")
+        names, counts = np.unique(self.grid("status"), return_counts=True)
+        statuses = ", ".join(f"{c} {n}" for n, c in zip(names, counts, strict=True))
+        sizes = " x ".join(map(str, self.shape))
+        lines = [
+            f"StabilityMap over {', '.join(self.axes)}, {sizes} points: {', '.join(words)}",
+            f"  status: {statuses}; {int(np.sum(self.grid('certified')))} certified, "
+            f"{self.batched} in batches",
+        ]
+        return "\n".join([*lines, *(f"  {p.describe()}" for p in self.failed)])
+
+
+def stability_map(
+    net: Network,
+    over: Mapping[str, Iterable[Any]],
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> StabilityMap:
+    """Stability at every point of a grid: verdict, certified count and rightmost root.
+
+    The same verdicts as `sweep` with `stability`, many times as fast, but without margins, further
+    roots and advice. Points of a network of one link with a smooth equilibrium are solved in
+    batches, all others one by one.
+
+    Parameters
+    ----------
+    net
+        The network to start from.
+    over
+        Values by path; the grid is their product. Text is read as a quantity with its unit.
+    progress
+        Called with the finished share in [0, 1].
+
+    Raises
+    ------
+    ScenarioError
+        If a path, a value's unit or a list of values is wrong. Failures at single points are in
+        `failed`.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> net = fc.load("hollot2001/slow")
+    >>> found = fc.stability_map(net, {"link.queue.w_q": [1e-6, 1e-3]})
+    >>> [point.unstable for point in found.points]
+    [0, 2]
+    """
+    axes, units = axes_of(net, over)
+    grid = [dict(zip(axes, v, strict=True)) for v in itertools.product(*axes.values())]
+    found = _solve_batch(net, axes, grid)
+    points = []
+    for i, changes in enumerate(grid):
+        points.append(found[i] if i in found else _solve_point(net, changes))
+        if progress is not None:
+            progress((i + 1) / len(grid))
+    return StabilityMap(axes, units, tuple(points), len(found))
+
+
+def _solve_batch(
+    net: Network, axes: Mapping[str, tuple], grid: list[dict[str, Any]]
+) -> dict[int, MapPoint]:
+    """The points with a smooth equilibrium, by their number in the grid."""
+    stacked = members(net, axes) if grid and _batchable(net) else None
+    if stacked is None:
+        return {}
+    rests = at_rest(stacked)
+    shape = [len(values) for values in axes.values()]
+    out = {}
+    chosen = np.flatnonzero(rests.smooth)
+    names = as_fluid(net).link_names
+    for own, systems in families(rests, chosen, lambda i: replace(net, grid[i])):
+        places = np.stack(np.unravel_index(own, shape), axis=1)
+        roots = many_roots(systems, places=places)
+        for k, i in enumerate(own):
+            s = complex(roots.rightmost[k])
+            certified, number = bool(roots.certified[k]), int(roots.unstable[k])
+            near = not certified and critical(s)
+            out[int(i)] = MapPoint(
+                grid[i], "empty" if rests.empty[i] else "regular",
+                stable=None if near else number == 0, unstable=number, certified=certified,
+                rightmost=None if np.isnan(s.real) else s, proven=bool(roots.proven[k]),
+                queues=dict(zip(names, rests.queues[i].tolist(), strict=True)),
+            )  # fmt: skip
+    return out
+
+
+def _solve_point(net: Network, changes: dict[str, Any]) -> MapPoint:
+    """One point by `stability`; without cycles if the equilibrium is on a discontinuity."""
+    try:
+        here = replace(net, changes)
+        rest = equilibrium(here)
+        queues = {name: link.queue for name, link in rest.links.items()}
+        if not rest.smooth:
+            return MapPoint(changes, rest.status, rest.message, queues=queues)
+        found: Stability = stability(here)
+    except Exception as error:  # whatever goes wrong at one point must not end the others
+        return MapPoint(changes, "failed", str(error) or type(error).__name__)
+    return MapPoint(
+        changes, found.status, found.message, found.stable, found.unstable, found.certified,
+        found.rightmost, found.proven > 0, queues,
+    )  # fmt: skip
+
+
+_TOGETHER = 128  # networks that are solved together
+
+
+class OperatingPoints(NamedTuple):
+    """Networks at equilibrium, first axis the networks (P,).
+
+    Queues (P, links) [packet], whether all queues are empty, whether the equilibrium is smooth and
+    the only one found, and the matrices of `Linear` with the lags [s] and the states held at a
+    bound.
+    """
+
+    queues: Any
+    empty: Any
+    smooth: Any
+    A: Any
+    B: Any
+    C: Any
+    D: Any
+    lag: Any
+    frozen: Any
+
+
+def _agrees(first: OperatingPoint, second: OperatingPoint) -> Num:
+    """Whether two searches ended at the same backlogs and signals."""
+    pairs = [(first.backlogs, second.backlogs)]
+    for a, b in zip(first.signals, second.signals, strict=True):
+        pairs += [(a.mark, b.mark), (a.drop, b.drop)]
+    return jnp.all(
+        jnp.stack([jnp.all(jnp.abs(a - b) <= AGREE * (1 + jnp.abs(a))) for a, b in pairs])
+    )
+
+
+@jax.jit
+@jax.vmap
+def _solve(net: Network) -> tuple[Network, OperatingPoint, Num]:
+    """The fluid network, its operating point, and whether all initial states of laws lead to it."""
+    net = steady(net)
+    op = find_operating_point(net, jnp.zeros(len(net.links)))
+    alone = op.moved <= AGREE
+    for start in range(1, max(len(link.queue.initial_states(0.0)) for link in net.links)):
+        alone = alone & _agrees(op, find_operating_point(net, jnp.zeros(len(net.links)), start))
+    return net, op, alone
+
+
+def _hold_jumps(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, Num]:
+    """The operating point with memories of links held on a discontinuity; their mask (links,)."""
+    laws, steady = list(op.laws), []
+    for k, link in enumerate(net.links):
+        below, now = op.signals_below[k], op.emitted[k].signal
+        if not jax.tree.leaves(laws[k]):
+            steady.append(jnp.asarray(False))
+            continue
+        memory = memory_with_mark(link, op.backlogs[k], now.mark, op.lost[k])
+        moves = (below.drop == now.drop) & (below.mark != now.mark) & (op.codes[k] == Regime.JUMP)
+        steady.append(moves & memory.found & memory.smooth)
+        laws[k] = jax.tree.map(functools.partial(jnp.where, steady[k]), memory.memory, laws[k])
+    return op._replace(laws=tuple(laws)), jnp.stack(steady)
+
+
+@functools.partial(jax.jit, static_argnames="jumps")
+def _linearise(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> OperatingPoints:
+    """Linearise networks at equilibrium (P,); `jumps`: some links are on a discontinuity."""
+
+    def linearise(net: Network, op: OperatingPoint, alone: Num) -> OperatingPoints:
+        op, steady = _hold_jumps(net, op) if jumps else (op, False)
+        smooth = alone & jnp.all(
+            (op.codes == Regime.INTERIOR) | (op.codes == Regime.EMPTY) | steady
+        )
+        for flows, window in zip(net.flows, op.windows, strict=True):
+            endless = jnp.isinf(jnp.asarray(flows.window.max_window, float))
+            smooth = smooth & ~(endless & (jnp.max(window) >= LARGEST_WINDOW))
+        for _, distance in kinks(net, steady_state(net, op)):
+            smooth = smooth & (jnp.abs(jnp.asarray(distance, float)) >= NEAR)
+        A, B, C, D, lag, frozen = jacobians(net, op, jnp.zeros(()))
+        smooth = smooth & holds(net, op, (A, B, C, D)) & jnp.all(jnp.isfinite(lag))
+        empty = jnp.all(op.codes == Regime.EMPTY)
+        return OperatingPoints(op.queues, empty, smooth, A, B, C, D, lag, frozen)
+
+    return jax.vmap(linearise)(net, op, alone)
+
+
+def at_rest(stacked: Network) -> OperatingPoints:
+    """OperatingPoints of networks whose leaves have a first axis for them."""
+    count = len(jax.tree.leaves(stacked)[0])
+
+    def block(part: slice) -> OperatingPoints:
+        some = jax.tree.map(lambda x: filled(x[part], _TOGETHER), stacked)
+        net, op, alone = _solve(some)
+        jumps = bool(np.any(np.asarray(op.codes) == Regime.JUMP))
+        found = _linearise(net, op, alone, jumps)
+        return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
+
+    parts = in_threads(block, count, _TOGETHER)
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+def _batchable(net: Network) -> bool:
+    """Whether windows follow drifts, not a formula of the loss rate, and there is one link.
+
+    Several links may have several equilibria, which `equilibrium` looks for from further starts.
+    """
+    drifts = all(flows.loss.window(0.0, 1.0) is None for flows in as_fluid(net).flows)
+    return drifts and len(net.links) == 1
+
+
+def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:
+    """The networks over a grid, stacked, the last axis fastest.
+
+    None unless every parameter is a number and only replaces the number at its path, which is
+    checked at the grid's corners and along its edges.
+    """
+    numbers = all(
+        isinstance(v, int | float) and not isinstance(v, bool)
+        for values in axes.values()
+        for v in values
+    )
+    if not axes or not numbers:
+        return None
+    base = to_arrays(net)
+    try:
+        trials = [(values, to_arrays(replace(net, values))) for values in _edges(axes)]
+    except ValueError:
+        return None
+    traced = jax.jit(functools.partial(_changed, tuple(axes)))
+    for values, expected in trials:
+        if not _same(traced(base, [float(v) for v in values.values()]), expected):
+            return None
+    grid = np.meshgrid(*(np.asarray(v, float) for v in axes.values()), indexing="ij")
+    many = jax.vmap(functools.partial(_changed, tuple(axes)), in_axes=(None, 0))
+    stacked = jax.jit(many)(base, [g.ravel() for g in grid])
+    return jax.tree.map(np.asarray, stacked)
+
+
+def _changed(paths: tuple[str, ...], net: Network, values: list[Num]) -> Network:
+    return replace(net, dict(zip(paths, values, strict=True)))
+
+
+def _edges(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """The corners of the grid, and every value of an axis with the first ones of the others."""
+    paths = tuple(axes)
+    ends = [{axes[p][0], axes[p][-1], min(axes[p]), max(axes[p])} for p in paths]
+    corners = [dict(zip(paths, c, strict=True)) for c in itertools.product(*ends)]
+    first = {p: values[0] for p, values in axes.items()}
+    return corners + [{**first, p: v} for p, values in axes.items() for v in values[1:-1]]
+
+
+def _same(first: Network, second: Network) -> bool:
+    """Whether two networks agree in every number and choice."""
+    a, b = jax.tree.flatten(first), jax.tree.flatten(second)
+    if a[1] != b[1]:
+        return False
+    return all(np.array_equal(x, y) for x, y in zip(a[0], b[0], strict=True))
+
+
+def families(
+    rests: OperatingPoints, chosen: Array, at: Callable[[int], Network]
+) -> list[tuple[Array, Linear]]:
+    """Linear systems of the equilibria `chosen` (indices), in groups of one structure each.
+
+    `at` gives the network of an index.
+    """
+    free = (rests.frozen[chosen] == 0) & ~still(rests.A[chosen], rests.B[chosen])
+    out = []
+    for kept in np.unique(free, axis=0):
+        own = chosen[np.all(free == kept, axis=1)]
+        square = np.ix_(own, kept.nonzero()[0], kept.nonzero()[0])
+        structure = linearize(at(int(own[0])))
+        out.append((own, dataclasses.replace(
+            structure, A=rests.A[square], B=rests.B[own][:, kept], C=rests.C[own][:, :, kept],
+            D=rests.D[own], lag=rests.lag[own],
+        )))  # fmt: skip
+    return out

@@ -1,0 +1,416 @@
+"""Steady states of laws by themselves: memory and signal of a queue law at a given queue or for a
+given signal, and senders under given signals.
+
+The backlog of a link is one number: from 0 on it is the queue of a busy link [packet]; below 0 the
+queue is empty, and it is the utilization less 1: -0.3 is an empty queue at a utilization of 70 %.
+
+At the equilibrium of a sender the drift of the window changes sign, and everything else that it
+remembers follows from the window. If a link's load factor settles at a jump of the sender's rule,
+drifts are mixed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fluidcc import ops
+from fluidcc.analysis.bisection import bisect
+from fluidcc.laws.law import Arrival, Signal
+from fluidcc.laws.load_code import Exact
+from fluidcc.model.rates import (
+    Sender,
+    arrival_rate,
+    emit_signal,
+    growing_rate,
+    sender_change,
+    sending_rate,
+    start_sender,
+    starts_slowly,
+)
+from fluidcc.ops import Num
+from fluidcc.programs import (
+    at_each,
+    compiled,
+    flatten,
+    jacobian,
+    leaves,
+    map_tree,
+    pseudo_inverse,
+    ravel,
+    record,
+    repeat,
+    unflatten,
+)
+from fluidcc.scenario.network import Flows, Link
+
+_LONG = 1e12  # s of arrivals after which averages are steady
+_ROUNDS = 400  # of ticks, or of ever more ticks at once
+_MOST_TICKS = 2.0**200
+_STEPS = 20
+_LEAST_KEPT = 1e-6  # of the arrivals; keeps their rate finite where all are lost
+_SAME = 1e-14  # difference of two marking probabilities that are the same
+_ASIDE = 1e-9  # relative distance to either side of a backlog
+
+
+def queue_at(backlog: Num) -> Num:
+    """The queue [packet]."""
+    return ops.maximum(backlog, 0.0)
+
+
+def offered_rate(link: Link, backlog: Num, lost: Num = 0.0) -> Num:
+    """The rate that arrives [packet/s]; at a busy link the share `lost` of it does not get in."""
+    busy = link.capacity / ops.maximum(1 - lost, _LEAST_KEPT)
+    return ops.where(backlog < 0, link.capacity * (1 + backlog), busy)
+
+
+def neighbour(backlog: Num, side: Num) -> Num:
+    """The next backlog below this one (`side` -1) or above it (1)."""
+    return backlog + side * _ASIDE * (1 + abs(backlog))
+
+
+def _moved(state: Any, change: Any) -> Any:
+    return map_tree(lambda a, b: a + b, state, change)
+
+
+def tick_change(link: Link, x: Any, backlog: Num) -> Any:
+    """Change at a tick."""
+    return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(backlog), link.capacity))
+
+
+def after_arrivals(link: Link, x: Any, backlog: Num, time: Num = _LONG, lost: Num = 0.0) -> Any:
+    """Memory after `time` seconds of arrivals at the rate of the backlog; without ticks.
+
+    The share `lost` of them, at a full buffer, arrives beyond that rate.
+    """
+    law = link.queue
+    seen = Arrival(offered_rate(link, backlog, lost) * time, time, queue_at(backlog), link.capacity)
+    new = _moved(x, law.on_arrival(x, seen))
+    if law.limits is None:
+        return new
+    low, high = law.limits
+    return map_tree(ops.clip, new, low, high)
+
+
+@np.errstate(all="ignore")
+def steady_memory(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> Any:
+    """Memory of a queue law after endless time at a backlog, from one of the law's starts.
+
+    The share `lost` of the arrivals, at a full buffer, does not get in.
+
+    Arrivals without end first; then periods of arrivals with a tick, until nothing moves or all
+    that moves is beyond any bound. The memory is the one that the next tick finds.
+    """
+    law = link.queue
+    starts = law.initial_states(queue_at(backlog))
+    first = starts[min(start, len(starts) - 1)]
+    x = map_tree(lambda v: v + 0.0 * (backlog + lost), first)
+    if not leaves(x):
+        return x
+    x = after_arrivals(link, x, backlog, lost=lost)
+    if law.period is None:
+        return x
+    time = getattr(law, law.period)
+
+    def change(x: Any) -> Any:
+        due = after_arrivals(link, x, backlog, time, lost)
+        after = _moved(due, tick_change(link, due, backlog))
+        return map_tree(lambda a, b: a - b, after, x)
+
+    return after_arrivals(link, _ticked(change, x), backlog, time, lost)
+
+
+def _ticked(change: Any, x: Any) -> Any:
+    """The state after endless steps of `change`: many at once as long as each is like the one
+    before, or the same share of it, as averages and multiplied probabilities move.
+    """
+
+    def step(v: Num) -> Num:
+        return ops.stack([0.0 * v[0] + w for w in leaves(change(unflatten(x, list(v))))])
+
+    def moving(carry: tuple) -> Num:
+        count, _, move, _, _ = carry
+        return (count < _ROUNDS) & ops.anywhere(move != 0)
+
+    def go(carry: tuple) -> tuple:
+        count, v, move, rate, ticks = carry  # each step is exp(rate) of the one before
+        grown = ops.expm1(ticks * rate)
+        there = v + move * ops.where(rate == 0, ticks, grown / ops.expm1(rate))
+        there = ops.where((move != 0).any(axis=0), there, v)
+        next_move = step(there)
+        off = abs(next_move - move * (1 + grown))
+        same = (off <= 1e-6 * abs(move * (1 + grown)) + 1e-15 * abs(there)).all(axis=0)
+        fine = same | (ticks <= 1)
+        share = ops.where(move * next_move > 0, next_move / ops.where(move == 0, 1.0, move), 1.0)
+        like = abs(share - 1) <= 1e-9
+        found = ops.where(like, 0.0, ops.log(share) / ticks)
+        ticks = ops.where(fine, ops.minimum(2 * ticks, _MOST_TICKS), ops.maximum(ticks / 2, 1.0))
+        return (
+            count + 1, ops.where(fine, there, v), ops.where(fine, next_move, move),
+            ops.where(fine, found, rate), ticks,
+        )  # fmt: skip
+
+    first = ops.stack(leaves(x))
+    move = step(first)
+    carry = (0, first, move, 0.0 * first, 1.0 + 0.0 * first[0])
+    return unflatten(x, list(repeat(moving, go, carry)[1]))
+
+
+def signal_of(link: Link, x: Any, backlog: Num, lost: Num = 0.0) -> Signal:
+    """Signal of a link with this memory, shapes ()."""
+    return emit_signal(link, x, queue_at(backlog), offered_rate(link, backlog, lost))
+
+
+def steady_signal(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> Signal:
+    """Signal of a link after endless time at a backlog; the share `lost` does not get in."""
+    return signal_of(link, steady_memory(link, backlog, start, lost), backlog, lost)
+
+
+class HeldMemory(NamedTuple):
+    """A memory that gives a signal at a backlog."""
+
+    memory: Any
+    found: Num  # whether there is one
+    smooth: Num  # whether the ticks leave it alone on both sides of the backlog
+    sliding: Num  # whether they move it on both sides
+
+
+@compiled
+def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemory:
+    """The memory with which a link marks with probability `mark` at a backlog, while the
+    share `lost` of the arrivals does not get in.
+
+    Arrivals leave it alone; whether ticks do as well decides if the backlog is an equilibrium, a
+    sliding one, where ticks move the signal up on one side and down on the other, or the end of
+    many equilibria, where they move it on one side alone.
+    """
+    first, shape = ravel(steady_memory(link, backlog, lost=lost))
+
+    def residual(v: Num) -> Num:
+        x = shape(v)
+        still = arrival_rate(link, x, queue_at(backlog), offered_rate(link, backlog, lost))
+        off = signal_of(link, x, backlog, lost).mark - mark
+        return ops.concatenate([flatten(still), ops.ravel(off)])
+
+    def improve(carry: tuple) -> tuple:
+        step, v = carry
+        return step + 1, v - pseudo_inverse(jacobian(residual, v)) @ residual(v)
+
+    x = shape(repeat(lambda carry: carry[0] < _STEPS, improve, (0, first))[1])
+    found = abs(signal_of(link, x, backlog, lost).mark - mark) < _SAME
+    if link.queue.period is None:
+        return HeldMemory(x, found, np.True_, np.False_)
+
+    size = 1 + abs(flatten(x))
+    backlogs = (neighbour(backlog, -1), backlog, neighbour(backlog, 1))
+    ticks = [
+        ravel(tick_change(link, after_arrivals(link, x, there, lost=lost), there))[0]
+        for there in backlogs
+    ]
+    ticks = ops.stack([change / size for change in ticks])
+    moved = (abs(ticks) >= 1e-6).any(axis=1)
+    return HeldMemory(x, found, ~ops.anywhere(moved), moved[0] & moved[2])
+
+
+LARGEST_WINDOW = 1e7  # packets, if the law has no cap
+SMALLEST_WINDOW = 1e-6  # packets, if windows fall without end
+_TURNS = 12
+_KEPT = 64  # groups
+_STILL = 4e-15  # step of a memory that counts as none
+_BUMP = 1e-4  # to the side of a memory, for the slope of its drift, which most often is linear
+
+
+def keep_for_each(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Keep the results for the last objects: for themselves, not for equal ones."""
+    kept: dict[int, tuple[Any, Any]] = {}
+
+    def call(thing: Any) -> Any:
+        found = kept.get(id(thing))
+        if found is None:
+            while len(kept) >= _KEPT:
+                kept.pop(next(iter(kept)))
+            found = kept[id(thing)] = thing, function(thing)  # while it is kept, its id is its own
+        return found[1]
+
+    return call
+
+
+class WeightedSignal(NamedTuple):
+    """A signal that flows receive for a share of the time."""
+
+    share: Num
+    signal: Signal
+
+
+@keep_for_each
+def _exact(flows: Flows) -> Flows:
+    """The group with the load for its estimate, as at equilibrium."""
+    return dataclasses.replace(flows, estimator=Exact())
+
+
+def past_slow_start(flows: Flows, window: Num) -> Sender:
+    """Senders with a window (m,) [packet], none of them in slow start."""
+    s = start_sender(flows, window)
+    return s._replace(slow=0.0 * window) if starts_slowly(flows) else s
+
+
+@keep_for_each
+def _programs(flows: Flows) -> dict[tuple[int, bool], Callable[..., tuple]]:
+    """The change of a group, as it is recorded for each number of cases."""
+    return {}
+
+
+def _change(
+    flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
+) -> Sender:
+    """Mean change of senders per second whose packets are all as old as their rate."""
+    numbers = leaves((s, cases, rtt))
+    if ops.traced(*numbers):
+        return _mean_change(flows, s, cases, rtt, growth_on_all_acks)
+    programs, key = _programs(flows), (len(cases), growth_on_all_acks)
+    if key not in programs:
+        programs[key] = record(
+            lambda s, cases, rtt: _mean_change(flows, s, cases, rtt, growth_on_all_acks),
+            s, cases, rtt,
+        )  # fmt: skip
+    return unflatten(s, programs[key](*numbers))
+
+
+def _mean_change(
+    flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
+) -> Sender:
+    parts = []
+    for share, signal in cases:
+        rate = sending_rate(flows, s, signal, rtt)
+        growing = growing_rate(flows, s, signal, rate)
+        change = sender_change(
+            flows, s, growth=rate if growth_on_all_acks else growing, acks=rate,
+            carried=rate, signal=signal, rtt=rtt, ticks=True,
+        )  # fmt: skip
+        parts.append(map_tree(lambda c, share=share: share * c, change))
+    return map_tree(lambda *c: sum(c), *parts)
+
+
+def _memories(flows: Flows, s: Sender) -> np.ndarray:
+    """Indices of the numbers of senders that `with_window` leaves alone."""
+    other = s._replace(law=flows.window.with_window(s.law, flows.window.window(s.law) + 1.0))
+    return np.flatnonzero([a is b for a, b in zip(leaves(s), leaves(other), strict=True)])
+
+
+def _settle(
+    flows: Flows,
+    window: Num,
+    own: np.ndarray,
+    cases: list[WeightedSignal],
+    rtt: Num,
+    growth_on_all_acks: bool,
+) -> tuple[Sender, Sender]:
+    """Senders with this window (m,) whose memories `own` are steady, and their change per second.
+
+    Steps of Newton's method for all memories at once, each by its own slope, as a difference: most
+    drift linearly towards their value, and follow each other in a chain at the most.
+    """
+    s = past_slow_start(flows, window)
+    none = 0.0 * (window + cases[0].signal.mark)
+    ones = np.ndim(none) * (1,)
+    bumps = _BUMP * np.eye(len(leaves(s)))[own]  # one aside of each memory
+    bumps = np.concatenate([0.0 * bumps[:1], bumps]).reshape((1 + len(own), -1, *ones))
+    moves = np.isin(np.arange(len(leaves(s))), own).reshape((-1, *ones))
+
+    def change(values: Num) -> Num:
+        new = _change(flows, unflatten(s, list(values)), cases, rtt, growth_on_all_acks)
+        return ops.stack([none + 0.0 * values[0] + v for v in leaves(new)])
+
+    def step(carry: tuple) -> tuple:
+        turn, _, values, _ = carry
+        aside = bumps * (1.0 + abs(values[None]))
+        found = at_each(change, values[None] + aside)
+        rises = ops.where(aside != 0, found - found[:1], 0.0)
+        slopes = rises.sum(axis=0) / aside.sum(axis=0)
+        drift, falls = found[0], moves & (slopes < 0)
+        move = ops.where(falls, drift / ops.where(falls, slopes, -1.0), 0.0)
+        still = ops.everywhere(abs(move) <= _STILL * (1.0 + abs(values)))
+        return turn + 1, still, ops.where(still, values, values - move), drift
+
+    def unsettled(carry: tuple) -> Num:
+        return (carry[0] < _TURNS) & ~carry[1]
+
+    first = ops.stack([none + v for v in leaves(s)])
+    found = repeat(unsettled, step, (0, np.False_, first, 0.0 * first))
+    settled, drift = (unflatten(s, list(values)) for values in found[2:])
+    return settled, drift
+
+
+@np.errstate(all="ignore")
+def steady_sender(
+    flows: Flows,
+    cases: list[WeightedSignal],
+    rtt: Num,
+    *,
+    growth_on_all_acks: bool,
+    window: Num | None = None,
+) -> Sender:
+    """Senders at equilibrium under signals `cases` at a round trip (m,) [s].
+
+    With `growth_on_all_acks` windows grow on marked ACKs too (the rates of `mgt`). With a `window`
+    (m,) [packet] they have that one, and their other memories are steady.
+    """
+    if flows.estimator.remembers:  # at equilibrium the estimate is the load, whatever its code
+        s = steady_sender(
+            _exact(flows), cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window
+        )
+        return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
+    law = flows.window
+    own = _memories(flows, past_slow_start(flows, rtt))
+
+    def sender(window: Num) -> Sender:
+        if not len(own):
+            return past_slow_start(flows, window)
+        return _settle(flows, window, own, cases, rtt, growth_on_all_acks)[0]
+
+    def growth(log_window: Num, cases: list[WeightedSignal] = cases) -> Num:
+        window = ops.exp(log_window)
+        if len(own):
+            change = _settle(flows, window, own, cases, rtt, growth_on_all_acks)[1]
+        else:
+            s = past_slow_start(flows, window)
+            change = _change(flows, s, cases, rtt, growth_on_all_acks)
+        return law.window(change.law)
+
+    if window is not None:
+        return sender(window)
+    known = flows.loss.window(cases[0].signal.drop, rtt)
+    if known is not None:
+        return sender(ops.minimum(known, law.max_window))
+    none = 0.0 * cases[0].signal.mark
+    most = ops.where(law.max_window == math.inf, LARGEST_WINDOW, law.max_window)
+    low, high = (end + none for end in (math.log(SMALLEST_WINDOW), ops.log(most)))
+    below, above = bisect(growth, low, high)
+    window = ops.where(above == high, most, ops.exp(below))  # it grows up to its cap
+    floor = law.min_window  # above 1 it is enforced; below, only timeouts slow a sender
+    window = ops.where(floor > 1, ops.maximum(window, floor), window)
+    if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
+        floor = ops.log(law.min_window + none)
+        unmarked = [
+            WeightedSignal(c.share, per_flow(c.signal._replace(mark=0.0, drop=0.0), rtt))
+            for c in cases
+        ]
+        falls = growth(floor, unmarked) <= 0
+        window = ops.where(falls, ops.maximum(window, law.min_window), window)
+    return sender(window)
+
+
+def per_flow(signal: Signal, rtt: Num) -> Signal:
+    """A signal in the shape of the round trips (m,), or with several numbers of each (n, m)."""
+    shape = np.broadcast_shapes(np.shape(rtt), *map(np.shape, signal))
+    return Signal(*(ops.broadcast_to(v, shape) for v in signal))
+
+
+def source_rate(flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num) -> Num:
+    """Mean rate of one source (m,) [packet/s]; sources without a file send nothing."""
+    rate: Any = sum(share * sending_rate(flows, s, signal, rtt) for share, signal in cases)
+    return s.active * rate if flows.traffic.starts else rate

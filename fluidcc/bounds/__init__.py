@@ -1,1 +1,0 @@
-"""Bounds of papers put to the test: derived from the laws, and searched for counterexamples."""

@@ -1,0 +1,564 @@
+"""Results of packet runs: metrics from the accounts of ports and flows at two instants, their means
+over seeds with 95% intervals, and time series of queues, windows and rates at equal times.
+
+A sample only reads what the engine holds, so that it changes no bit of a run. Rates are those of
+the interval that ends at the time of the sample.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.lib.recfunctions import repack_fields
+from scipy.special import stdtrit
+
+from fluidcc.packets.build import Simulation
+from fluidcc.packets.engine.records import HISTOGRAM_FIRST, HISTOGRAM_PARTS
+from fluidcc.packets.plan import BackgroundPlan, PacketError, Plan
+from fluidcc.quantities import attributes, units
+from fluidcc.result import Result, plain
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Metrics = dict[str, dict[str, dict[str, Any]]]
+
+COUNTS = {"arrivals", "departures", "drops", "marks", "sent", "timeouts", "window_reductions",
+          "recoveries", "source_quenches", "acks_lost", "transfers"}  # fmt: skip
+LARGEST = {
+    "queue_max": "largest",
+    "queue_bytes_max": "largest_bytes",
+    "number_in_system_max": "largest_system",
+}
+# of a flow; its whole state is four times as large
+_ACCOUNTS: list[str] = [
+    "window_time", "window_acks", "rtt_sum", "delay_sum", "delay_squares", "ipdv_sum", "ipdv_count",
+    "active_time", "connected_at", "started", "acks", "sent", "lost", "acks_lost", "marked",
+    "received", "timeouts", "window_reductions", "recoveries", "source_quenches",
+]  # fmt: skip
+
+
+class Snapshot(NamedTuple):
+    """The accounts at one instant."""
+
+    time: float
+    ports: np.ndarray
+    flows: np.ndarray
+    voices: np.ndarray
+    classes: np.ndarray
+    sources: np.ndarray
+    histograms: np.ndarray
+    delivered: np.ndarray
+
+
+def snapshot(simulation: Simulation, time: float) -> Snapshot:
+    """Copy the accounts, and start afresh with the largest queues."""
+    links = simulation.ports[: len(simulation.plan.net.links)]
+    ports, flows = links.copy(), repack_fields(simulation.flows[_ACCOUNTS])
+    links["largest"] = links["count"]
+    links["largest_bytes"] = links["bytes"]
+    links["largest_system"] = links["count"] + links["busy"]
+    others = (simulation.voices, simulation.classes, simulation.sources, simulation.histograms)
+    copies = (accounts.copy() for accounts in others)
+    return Snapshot(time, ports, flows, *copies, delivered=delivered(simulation))
+
+
+def delivered(simulation: Simulation) -> np.ndarray:
+    """Packets of each flow that have been acknowledged, on all its connections.
+
+    Sequence numbers begin with 0; if a SYN opens the connection, 0 is the SYN's.
+    """
+    flows = simulation.flows
+    syn = simulation.groups["syn"][flows["group"]]
+    here = np.maximum(flows["acked"] + 1 - syn, 0)
+    return flows["delivered"] + np.where(flows["started"] == 1, here, 0)
+
+
+def ratio(a: float, b: float) -> float:
+    """Quotient of two accounts; NaN if nothing was counted."""
+    return float(a / b) if b > 0 else math.nan
+
+
+def _deviation(mean: float, squares: float) -> float:
+    """Standard deviation from the means of numbers and of their squares."""
+    return math.sqrt(max(squares - mean**2, 0.0))
+
+
+def _cov(variance: float, mean: float) -> float:
+    """Coefficient of variation: standard deviation over mean."""
+    return ratio(float(np.sqrt(max(variance, 0.0))), mean)
+
+
+def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
+    def grown(name: str) -> float:
+        return float(after[name] - before[name])
+
+    idle, area, squares = grown("idle") / span, grown("area") / span, grown("squares") / span
+    busy = 1.0 - idle
+    system, in_bytes = area + busy, grown("bytes_area") / span
+    variance = squares - area**2
+    # squares of n + 1 while busy; else packets wait only while the second class is served
+    waiting = area - grown("waiting_idle") / span
+    system_variance = squares + 2 * waiting + busy - system**2
+    return {
+        "utilization": busy,
+        "queue_mean": area,
+        "queue_var": variance,
+        "queue_cov": _cov(variance, area),
+        "queue_bytes_mean": in_bytes,
+        "queue_bytes_var": grown("bytes_squares") / span - in_bytes**2,
+        "number_in_system_mean": system,
+        "number_in_system_var": system_variance,
+        "number_in_system_cov": _cov(system_variance, system),
+        "drop_fraction": ratio(grown("drops"), grown("arrivals")),
+        "mark_fraction": ratio(grown("marks"), grown("arrivals")),
+        **{name: grown(name) for name in ("arrivals", "departures", "drops", "marks")},
+    }
+
+
+def _active(at: Snapshot) -> np.ndarray:
+    """Time in which each flow had a connection, up to a snapshot [s]."""
+    flows = at.flows
+    since = at.time - flows["connected_at"]
+    return flows["active_time"] + np.where(flows["started"] == 1, since, 0.0)
+
+
+def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[str, Any]:
+    """Metrics of a group; `goodput_flows` has one number for each flow or open source."""
+    members, size = plan.members(group), plan.groups[group].size
+    numbers, span = np.concatenate(members), after.time - before.time
+
+    def grown(name: str) -> float:
+        return float((after.flows[name] - before.flows[name])[numbers].astype(float).sum())
+
+    acked = after.delivered - before.delivered
+    goodput = np.array([acked[own].sum() for own in members]) * 8.0 * size / span
+    active = float((_active(after) - _active(before))[numbers].sum())
+    acks, sent, quenches = grown("acks"), grown("sent"), grown("source_quenches")
+    delay = ratio(grown("delay_sum"), acks)
+    found = {
+        "goodput": float(goodput.mean()),
+        "goodput_flows": goodput.tolist(),
+        "jain": ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum())),
+        "loss_fraction": ratio(grown("lost"), sent),
+        "mark_fraction": ratio(grown("marked"), sent),
+        "window_mean": ratio(grown("window_time"), active),
+        "window_per_packet": ratio(grown("window_acks"), acks),
+        "rtt_mean": ratio(grown("rtt_sum"), acks),
+        "delay_mean": delay,
+        "delay_jitter": _deviation(delay, ratio(grown("delay_squares"), acks)),
+        "ipdv_mean": ratio(grown("ipdv_sum"), grown("ipdv_count")),
+        "sent": sent,
+        "quench_fraction": ratio(quenches, quenches + acks),
+        **{
+            name: grown(name)
+            for name in (
+                "timeouts",
+                "window_reductions",
+                "recoveries",
+                "source_quenches",
+                "acks_lost",
+            )
+        },
+    }
+    if plan.groups[group].flows.traffic.starts:
+        found["active"] = active / span / len(members)
+        found |= _transfers(plan, group, before, after)
+    return found
+
+
+def _percentile(counts: np.ndarray, share: float) -> float:
+    """Time [s] below which a share of the counted transfers lies, to some 0.1 %."""
+    below = np.concatenate([[0], np.cumsum(counts)])
+    if below[-1] == 0:
+        return math.nan
+    place = float(np.interp(share * below[-1], below, np.arange(len(below))))
+    return HISTOGRAM_FIRST * float(np.exp(place / HISTOGRAM_PARTS))
+
+
+def _transfers(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[str, Any]:
+    """Metrics of the transfers of a group."""
+    own = [k for k, source in enumerate(plan.sources) if source.group == group]
+    span, size = after.time - before.time, plan.groups[group].size
+
+    def grown(name: str) -> float:
+        return float((after.sources[name] - before.sources[name])[own].sum())
+
+    count = grown("transfers")
+    mean, squares = (ratio(grown(name), count) for name in ("span_sum", "span_squares"))
+    counts = (after.histograms - before.histograms)[own].sum(axis=0)
+    offered = grown("offered") * 8.0 * size / span / len(plan.members(group))
+    return {
+        "transfers": count,
+        "fct_mean": mean,
+        "fct_std": _deviation(mean, squares),
+        "fct_median": _percentile(counts, 0.5),
+        "fct_p95": _percentile(counts, 0.95),
+        "offered": offered if own else math.nan,
+    }
+
+
+def _voice(
+    traffic: BackgroundPlan, flow: tuple[Any, Any], calls: tuple[Any, Any], span: float
+) -> dict[str, float]:
+    """Metrics of the voice calls of a link, from accounts before and after.
+
+    They are those of the calls, and of the flow that stands for all their packets.
+    """
+
+    def grown(records: tuple[Any, Any], name: str) -> float:
+        return float(records[1][name] - records[0][name])
+
+    received = grown(flow, "received")
+    delay = ratio(grown(flow, "delay_sum"), received)
+    return {
+        "voice_rate": 8.0 * traffic.size * received / span,
+        "voice_loss_fraction": ratio(grown(flow, "lost"), grown(flow, "sent")),
+        "voice_delay_mean": delay,
+        "voice_delay_jitter": _deviation(delay, ratio(grown(flow, "delay_squares"), received)),
+        "voice_ipdv_mean": ratio(grown(calls, "ipdv_sum"), grown(calls, "ipdv_count")),
+        "voice_calls": grown(calls, "calls_time") / span,
+        "voice_refused_fraction": ratio(grown(calls, "refused"), grown(calls, "offered")),
+    }
+
+
+def _voices(
+    plan: Plan, before: Snapshot, after: Snapshot
+) -> Iterator[tuple[int, float, dict[str, float]]]:
+    """Links that carry voice: the share of time that its own class uses, and its metrics."""
+    span, voice, second = after.time - before.time, 0, 0
+    for k, traffic in enumerate(plan.background, start=len(plan.flows)):
+        if traffic.voice is None:
+            continue
+        used = 0.0
+        if traffic.has_own_class:
+            used = float(after.classes[second]["used"] - before.classes[second]["used"]) / span
+            second += 1
+        flow, calls = (before.flows[k], after.flows[k]), (before.voices[voice], after.voices[voice])
+        voice += 1
+        yield traffic.link, used, _voice(traffic, flow, calls, span)
+
+
+def metrics(plan: Plan, snapshots: Sequence[Snapshot]) -> Metrics:
+    """Metrics of the time from the first snapshot to the last."""
+    before, after = snapshots[0], snapshots[-1]
+    links, flows = {}, {}
+    for k, name in enumerate(plan.net.link_names):
+        links[name] = _link(before.ports[k], after.ports[k], after.time - before.time) | {
+            metric: float(max(s.ports[k][field] for s in snapshots[1:]))
+            for metric, field in LARGEST.items()
+        }
+    for k, name in enumerate(plan.net.flow_names):
+        flows[name] = _flows(plan, k, before, after)
+    for k, used, voice in _voices(plan, before, after):
+        link = links[plan.net.link_names[k]]
+        own = link["utilization"]
+        # voice in the queue of the flows is a part of their utilization
+        link |= {"utilization": own + used, "utilization_left": ratio(own, 1.0 - used)} | voice
+    return {"links": links, "flows": flows}
+
+
+Series = Mapping[str, np.ndarray]
+"""Samples of one run by variable, times first."""
+
+_MOST = 20_000_000  # numbers in all series together
+
+
+def sample_times(plan: Plan, period: float | None, until: float, runs: int) -> np.ndarray:
+    """Times 0, `period`, 2 `period` ... up to `until` [s]; none if `period` is None.
+
+    Raises PacketError for a period that is not positive, or that asks for too many numbers.
+    """
+    if period is None:
+        return np.zeros(0)
+    if not (math.isfinite(period) and 0 < period <= until):
+        raise PacketError(f"sample: expected a time in (0, until] in s, got {period!r}")
+    if period < shortest(plan, until, runs):
+        least = _rounded_up(shortest(plan, until, runs))
+        raise PacketError(
+            f"sample: expected at least {least:g} s, or fewer seeds, which makes "
+            f"{_MOST} numbers, got {period:g} s"
+        )
+    return period * np.arange(math.floor(until / period * (1 + 1e-12)) + 1)
+
+
+def shortest(plan: Plan, until: float, runs: int) -> float:
+    """The shortest period of samples that is not too many numbers [s]."""
+    return until * _columns(plan) * runs / _MOST
+
+
+def _columns(plan: Plan) -> int:
+    """Numbers in one sample."""
+    groups = range(len(plan.net.flows))
+    flows = sum(len(plan.members(k)) for k in groups)
+    return 7 * len(plan.net.links) + 2 * len(groups) + 2 * flows
+
+
+def _rounded_up(value: float) -> float:
+    """The next number with two digits."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / unit) * unit
+
+
+class Sampler:
+    """Reads the state of one run at given times."""
+
+    def __init__(self, simulation: Simulation, times: np.ndarray) -> None:
+        self._simulation, self._times = simulation, times
+        self._samples: list[dict[str, np.ndarray]] = []
+        self._states: list[list[np.ndarray]] = []  # of the queue laws, sample by sample
+        plan = simulation.plan
+        members = [plan.members(k) for k in range(len(plan.net.flows))]
+        self._flows = np.concatenate([own for group in members for own in group])
+        sizes = [len(own) for group in members for own in group]
+        self._starts = np.cumsum([0, *sizes[:-1]])  # of flows and open sources
+        self._first = np.cumsum([0, *map(len, members[:-1])])  # of groups
+        bits = [8.0 * plan.groups[k].size for k in range(len(members))]
+        self._bits = np.repeat(bits, list(map(len, members)))
+        most = [plan.groups[f.group].max_window for f in plan.flows]
+        self._most = np.array(most)[self._flows]
+        self._second = [traffic.link for traffic in plan.background if traffic.has_own_class]
+
+    def take(self, time: float) -> None:
+        """Take the next sample, at `time`."""
+        simulation, starts = self._simulation, self._starts
+        ports = simulation.ports[: len(simulation.law_states)]
+        since = time - ports["changed"]
+        used = time - ports["idle"] - np.where(ports["busy"] == 0, since, 0.0)
+        for second, link in zip(simulation.classes, self._second, strict=True):
+            used[link] += second["used"] + second["busy"] * since[link]
+        flows, own = simulation.flows, self._flows
+        started = flows["started"][own] == 1
+        windows = np.where(started, np.minimum(flows["window"][own], self._most), 0.0)
+        found = {
+            "queue": ports["count"],
+            "bytes": ports["bytes"],
+            "system": ports["count"] + ports["busy"],
+            "used": used,
+            "drops": ports["drops"],
+            "marks": ports["marks"],
+            "window": np.add.reduceat(windows, starts),
+            "open": np.add.reduceat(started.astype(float), starts),
+            "acked": np.add.reduceat(delivered(simulation)[own], starts),
+        }
+        self._samples.append({name: np.array(values, float) for name, values in found.items()})
+        self._states.append([state.copy() for state in simulation.law_states])
+
+    def series(self) -> Series:
+        """The series by variable; empty if there are no samples."""
+        if not self._samples:
+            return {}
+        taken = {name: np.array([s[name] for s in self._samples]) for name in self._samples[0]}
+        windows = taken["window"], taken["open"]
+        total, open_ = (np.add.reduceat(values, self._first, axis=1) for values in windows)
+        goodput = self._rates(taken["acked"]) * self._bits
+        members = np.diff([*self._first, len(self._bits)])
+        averages = [
+            _average(law, np.array([states[k] for states in self._states]), taken["queue"][:, k])
+            for k, law in enumerate(self._simulation.queue_laws)
+        ]
+        return {
+            "link_queue": taken["queue"],
+            "link_queue_bytes": taken["bytes"],
+            "link_number_in_system": taken["system"],
+            "link_average": np.stack(averages, axis=1),
+            "link_busy": self._rates(taken["used"]),
+            "link_drop_rate": self._rates(taken["drops"]),
+            "link_mark_rate": self._rates(taken["marks"]),
+            "group_window": _ratio(total, open_),
+            "group_acked_rate": np.add.reduceat(goodput, self._first, axis=1) / members,
+            "flow_window": _ratio(*windows),
+            "flow_acked_rate": goodput,
+        }
+
+    def _rates(self, accounts: np.ndarray) -> np.ndarray:
+        """Growth per second since the sample before; NaN at first."""
+        out = np.full(accounts.shape, math.nan)
+        out[1:] = np.diff(accounts, axis=0) / np.diff(self._times)[:, None]
+        return out
+
+
+def _ratio(total: np.ndarray, count: np.ndarray) -> np.ndarray:
+    return np.divide(total, count, out=np.full(total.shape, math.nan), where=count > 0)
+
+
+def _average(law: Any, states: np.ndarray, queue: np.ndarray) -> np.ndarray:
+    """The average that a queue law keeps, from the numbers of its state."""
+    return np.asarray(law.average(law.state_of(*states.T), queue))
+
+
+def dataset(
+    plan: Plan, times: np.ndarray, seeds: Sequence[int], runs: Sequence[Series]
+) -> "Dataset":
+    """Series of all runs, labelled by seed, time, link, group and flow, with units."""
+    import xarray as xr  # heavy, and most runs do without
+
+    net = plan.net
+    variables = {}
+    for name in runs[0]:
+        kind = name.split("_")[0]
+        about = attributes("links" if kind == "link" else "flows", name)
+        variables[name] = (("seed", "time", kind), np.stack([run[name] for run in runs]), about)
+    groups = [g for k, g in enumerate(net.flow_names) for _ in plan.members(k)]
+    coordinates = {
+        "seed": list(seeds),
+        "time": ("time", times, {"units": "s"}),
+        "link": list(net.link_names),
+        "group": list(net.flow_names),
+        "flow_group": ("flow", groups),
+    }
+    return xr.Dataset(variables, coordinates)
+
+
+def half_width(values: np.ndarray) -> np.ndarray:
+    """Half width of the 95% interval of a mean, by Student's t. Shape of one sample."""
+    count = len(values)
+    if count < 2:
+        return np.full(values.shape[1:], math.nan)
+    return stdtrit(count - 1, 0.975) * values.std(axis=0, ddof=1) / math.sqrt(count)
+
+
+def _number(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else float(value)
+
+
+def _combine(samples: Sequence[Metrics], how: Callable[[str, np.ndarray], Any]) -> Metrics:
+    """Combine samples metric by metric: `how(name, values)`, samples first."""
+    return {
+        part: {
+            name: {
+                metric: _number(how(metric, np.array([s[part][name][metric] for s in samples])))
+                for metric in samples[0][part][name]
+            }
+            for name in samples[0][part]
+        }
+        for part in samples[0]
+    }
+
+
+def _batch_width(metric: str, values: np.ndarray) -> Any:
+    """Half width of an interval for one long run, from the means of its parts.
+
+    Counts are sums over the parts; the largest values have no interval.
+    """
+    if metric in LARGEST:
+        return math.nan
+    return half_width(values) * (len(values) if metric in COUNTS else 1)
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return MappingProxyType({k: _frozen(v) for k, v in value.items()})
+    return tuple(value) if isinstance(value, list) else value
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class PacketRuns(Result):
+    """Packet runs of one network, one a seed.
+
+    `runs[k]["links"][NAME]` and `runs[k]["flows"][NAME]` hold the metrics of seed `seeds[k]`
+    between `warmup` and `until` [s]; `mean` and `ci95` have the same shape. `queue_*` count
+    waiting packets, `system_*` also the one in service. Intervals are Student's over seeds, or
+    over parts of the run where there is one seed. `missing` are seeds that were interrupted;
+    `series` are samples over time, if asked for.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> runs = fc.simulate_packets(fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2))
+    >>> round(runs.mean["links"]["bottleneck"]["utilization"], 3)
+    0.483
+    """
+
+    _view = "runs.PacketsView"
+
+    seeds: tuple[int, ...]
+    runs: tuple[Any, ...]
+    mean: Any
+    ci95: Any
+    until: float
+    warmup: float
+    missing: tuple[int, ...] = ()
+    series: "Dataset | None" = None
+
+    @classmethod
+    def of(
+        cls,
+        seeds: Sequence[int],
+        runs: Sequence[Metrics],
+        batches: Sequence[Metrics],
+        *,
+        until: float,
+        warmup: float,
+        missing: Sequence[int] = (),
+        series: "Dataset | None" = None,
+    ) -> "PacketRuns":
+        """Put runs together; `batches` are the parts of the only run, if they are known."""
+        mean = _combine(runs, lambda _, values: values.mean(axis=0))
+        if len(runs) > 1 or not batches:
+            ci95 = _combine(runs, lambda _, values: half_width(values))
+        else:
+            ci95 = _combine(batches, _batch_width)
+        return cls(
+            tuple(seeds), tuple(_frozen(run) for run in runs), _frozen(mean), _frozen(ci95),
+            until, warmup, tuple(missing), series,
+        )  # fmt: skip
+
+    def complete(self) -> "PacketRuns":
+        """These runs; raises KeyboardInterrupt if seeds are missing.
+
+        For searches, to which a mean over fewer seeds is another quantity.
+        """
+        if self.missing:
+            raise KeyboardInterrupt
+        return self
+
+    @property
+    def status(self) -> str:
+        """`finished`, or `interrupted` if seeds are missing."""
+        return "interrupted" if self.missing else "finished"
+
+    @property
+    def message(self) -> str:
+        """The status in words."""
+        if not self.missing:
+            return f"{len(self.runs)} runs of {self.until:g} s"
+        return f"interrupted: {len(self.runs)} runs finished, seeds {list(self.missing)} did not"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: `runs` with their seed, `mean`, `ci95`, `status`, `message`."""
+        runs = [{"seed": s} | plain(r) for s, r in zip(self.seeds, self.runs, strict=True)]
+        return {
+            "runs": runs,
+            "mean": plain(self.mean),
+            "ci95": plain(self.ci95),
+            "status": self.status,
+            "message": self.message,
+        }
+
+    def to_dataset(self) -> "Dataset":
+        """The metrics and series of all runs, labelled by seed, link and group, with units."""
+        import xarray as xr  # heavy, and most runs do without
+
+        variables = {}
+        for part, dim in (("links", "link"), ("flows", "group")):
+            names = list(self.runs[0][part])
+            known = {metric for name in names for metric in self.runs[0][part][name]}
+            for metric in units("packets", part):
+                if metric in known and metric != "goodput_flows":
+                    every = [[r[part][n].get(metric, math.nan) for n in names] for r in self.runs]
+                    variables[f"{dim}_{metric}"] = (("seed", dim), every, attributes(part, metric))
+        flows = [sum((g["goodput_flows"] for g in r["flows"].values()), ()) for r in self.runs]
+        variables["goodput_flows"] = (("seed", "flow"), flows, attributes("flows", "goodput_flows"))
+        groups = [k for k, g in self.runs[0]["flows"].items() for _ in g["goodput_flows"]]
+        coordinates = {
+            "seed": list(self.seeds),
+            "link": list(self.runs[0]["links"]),
+            "group": list(self.runs[0]["flows"]),
+            "flow_group": ("flow", groups),
+        }
+        metrics = xr.Dataset(variables, coordinates, {"until": self.until, "warmup": self.warmup})
+        return metrics if self.series is None else metrics.merge(self.series, compat="identical")

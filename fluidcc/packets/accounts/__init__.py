@@ -1,1 +1,0 @@
-"""Results of runs: metrics, samples, traces."""

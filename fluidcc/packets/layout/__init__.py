@@ -1,1 +1,0 @@
-"""From a network to the arrays that the engine works on."""

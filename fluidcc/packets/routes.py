@@ -1,0 +1,374 @@
+"""Entities, wires and ports of a network and the routes through them; and its traffic: sources of
+files, cross traffic and voice calls.
+
+Elision: a link that cannot drop, and whose queue nobody reads, needs no events of its own. An
+access link becomes the entrance of its wire, the receiver is folded into the departure from the
+last port, and flows whose ACKs travel equally long share a wire. The results are the same.
+
+Packets of cross traffic and calls enter one link and are gone at its end. They are marked as those
+of the first flows of the link are, which changes nothing, and dropped if a queue is full.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fluidcc.laws.law import MarkingPoint
+from fluidcc.laws.voice import Voice, present_calls
+from fluidcc.packets.engine import records as r
+from fluidcc.packets.engine.streams import stream_key, uniform
+from fluidcc.packets.hooks import law_hooks
+from fluidcc.packets.plan import UNBOUNDED, BackgroundPlan, FlowPlan, Plan, SourcePlan
+
+Fields = dict[str, Any]
+"""Values of a record, by field."""
+
+
+class Routes:
+    """Entities by kind and index, wires and ports as fields, and where packets go.
+
+    `table[flow, hop]` is the entity that a packet of the flow comes to next, RECEIVER at the end of
+    its path; after it the path of ACKs through links, then the paths of source quenches.
+    `quenches[flow, hop]` is where in this row the path of a quench begins. `returns` and `tails`
+    are, per flow, the wire that leaves the receiver and the delay [s] folded into its entrance.
+    """
+
+    def __init__(self, plan: Plan, elide: bool, link_port: Callable[["Routes", int], int]) -> None:
+        self._plan, self._elide = plan, elide
+        feedback = [group.flows.feedback for group in plan.groups]
+        self._source_quench = [each.quench for each in feedback]
+        self._rewrites = [each.marking_point is MarkingPoint.REVERSE for each in feedback]
+        self._delays = [float(link.delay) for link in plan.net.links]
+        self.kinds: list[tuple[int, int]] = [(r.SENDER, k) for k in range(len(plan.flows))]
+        self.sources = [self.add(r.SOURCE, k) for k in range(len(plan.sources))]
+        sessions = sum(source.sessions for source in plan.sources)
+        self.sessions = [self.add(r.SESSION, k) for k in range(sessions)]
+        self.wires: list[Fields] = []
+        self.ports: list[Fields] = []
+        links = plan.net.links
+        self._links = [link_port(self, k) for k in range(len(links))]
+        access = self._access()
+        self._ahead = [self.wire(delay) for delay in self._delays]
+        self._shared: dict[Any, int] = {}
+        self.returns: list[int] = []
+        self.tails: list[float] = []
+        rows = [self._row(k, flow, access[k]) for k, flow in enumerate(plan.flows)]
+        rows += [([self._links[traffic.link], r.LINK_END], {}) for traffic in plan.background]
+        self.hops = 1 + max(len(row) for row, _ in rows)
+        self.table = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
+        self.quenches = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
+        for k, (row, starts) in enumerate(rows):
+            self.table[k, : len(row)] = row
+            for hop, start in starts.items():
+                self.quenches[k, hop] = start
+
+    def add(self, kind: int, index: int) -> int:
+        """Add an entity; its number."""
+        self.kinds.append((kind, index))
+        return len(self.kinds) - 1
+
+    def wire(self, delay: float, kind: int = r.WIRE, **fields: Any) -> int:
+        """Add a wire of `delay` seconds; its entity."""
+        self.wires.append({"delay": delay} | fields)
+        return self.add(kind, len(self.wires) - 1)
+
+    def port(self, **fields: Any) -> int:
+        """Add a port; its entity."""
+        self.ports.append({"limit": r.NEVER, "unit": 1.0, "capacity": 1.0, "link": -1} | fields)
+        return self.add(r.PORT, len(self.ports) - 1)
+
+    def _share(self, key: Any, make: Callable[[], int]) -> int:
+        """The entity that flows share under elision, by `key`; a new one each time for None."""
+        if key is None:
+            return make()
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]
+
+    def _access(self) -> list[list[int]]:
+        """Entities between each source and its first link."""
+        flows = self._plan.flows
+        out: list[list[int]] = [[] for _ in flows]
+        if not self._elide:
+            for k, flow in enumerate(flows):
+                if flow.access_rate > 0:
+                    out[k].append(self.port(rate=flow.access_rate))
+        for k, flow in enumerate(flows):
+            if flow.access_delay > 0 or (self._elide and flow.access_rate > 0):
+                rate = flow.access_rate if self._elide else 0.0
+                out[k].append(self.wire(flow.access_delay, rate=rate))
+        return out
+
+    def _row(self, k: int, flow: FlowPlan, access: list[int]) -> tuple[list[int], dict[int, int]]:
+        """Row of the table for flow `k`, and where the paths of its quenches begin, by hop."""
+        path, hops = list(access), []
+        for link in flow.route:
+            hops.append(len(path))
+            path += [self._links[link], self._ahead[link]]
+        if self._elide:
+            path.pop()
+        self.tails.append(self._delays[flow.route[-1]] if self._elide else 0.0)
+        path.append(r.RECEIVER)
+        if not self._source_quench[flow.group]:
+            hops = []
+        if flow.back:
+            return path, self._back(flow, path, hops)
+        starts = {}
+        for hop, delay in zip(hops, flow.quench_delays, strict=False):
+            starts[hop] = len(path)
+            path.append(
+                self._share(("quench", delay), lambda d=delay: self.wire(d, kind=r.QUENCH_WIRE))
+            )
+        self.returns.append(self._past_routers(k, flow))
+        return path, starts
+
+    def _back(self, flow: FlowPlan, path: list[int], hops: list[int]) -> dict[int, int]:
+        """Extend a row by the paths back through links: of ACKs, and of quenches at each hop."""
+        self.returns.append(self.wire(flow.return_delay))
+        for j, link in enumerate(flow.back):
+            path += [self._links[link], self._to_router(flow, j)]
+        path.append(self._home(flow.home_delay, r.ACK_WIRE))
+        starts = {}
+        for j, hop in enumerate(hops):
+            starts[hop] = len(path)
+            left = flow.back[max(len(flow.back) - j, 0) :]
+            if left:
+                path.append(self.wire(0.0))
+            for link in left:
+                path += [self._links[link], self._ahead[link]]
+            path.append(self._home(flow.home_delay, r.QUENCH_WIRE))
+        return starts
+
+    def _to_router(self, flow: FlowPlan, j: int) -> int:
+        """Wire after link `j` of the path back, with the router at its end if that rewrites ACKs.
+
+        It is the router in whose queue the data of the flow wait, the last of the route first.
+        """
+        link = flow.back[j]
+        if not self._rewrites[flow.group]:
+            return self._ahead[link]
+        port = self.kinds[self._links[flow.route[len(flow.route) - 1 - j]]][1]
+        if not self.ports[port]["signal"]:
+            return self._ahead[link]
+        delay = self._delays[link]
+
+        def make() -> int:  # after the router, the path goes on by the table
+            return self.wire(delay, kind=r.ROUTER, port=port, onward=self.wire(0.0))
+
+        return self._share(("router", link, port), make)
+
+    def _home(self, delay: float, kind: int) -> int:
+        """Wire from the last link of the path back to the sender."""
+        key = ("home", kind, delay) if self._elide else None
+        return self._share(key, lambda: self.wire(delay, kind=kind))
+
+    def _past_routers(self, k: int, flow: FlowPlan) -> int:
+        """First wire from the receiver to the sender, past the routers that rewrite ACKs."""
+        passed = self._rewriters(flow)
+        key = (flow.return_delay, self.tails[k], passed) if self._elide else None
+
+        def make() -> int:
+            distances = [0.0, *(distance for distance, _ in passed), flow.return_delay]
+            first = self.wire(distances[1], kind=r.ACK_WIRE)
+            for j, (distance, port) in enumerate(passed):
+                delay = distances[j + 2] - distance
+                first = self.wire(delay, kind=r.ROUTER, port=port, onward=first)
+            return first
+
+        return self._share(key, make)
+
+    def _rewriters(self, flow: FlowPlan) -> tuple[tuple[float, int], ...]:
+        """Distances from the sender [s] and ports of the routers that rewrite a flow's ACKs."""
+        if not self._rewrites[flow.group]:
+            return ()
+        indices = [self.kinds[self._links[link]][1] for link in flow.route]
+        pairs = zip(flow.quench_delays, indices, strict=True)
+        return tuple((delay, port) for delay, port in pairs if self.ports[port]["signal"])
+
+
+_SIGNALS = {"moment": r.ENTRY, "choice_waiting": 2, "choice_arms": True}
+_DEVIATIONS, _SPARE = 6, 16  # calls above the mean that are provided for at first
+
+
+class Transfers:
+    """Records of the sources of a plan, and of all sessions that they may have at a time.
+
+    `histograms` has one row of transfer times for each source; `times` is when entities first
+    act [s].
+    """
+
+    def __init__(
+        self, plan: Plan, routes: Routes, seed: int, keep: Callable[[np.ndarray], int]
+    ) -> None:
+        self._plan, self._routes, self._seed, self._keep = plan, routes, seed, keep
+        self.sources: list[Fields] = []
+        self.sessions: list[Fields] = []
+        self.times: dict[int, float] = {}
+        self.histograms = np.zeros((len(plan.sources), r.HISTOGRAM_SIZE), np.int32)
+        for k, source in enumerate(plan.sources):
+            self._source(k, source)
+
+    def _start(self, group: int, purpose: str, index: int) -> float:
+        """When flow (`start`) or open source (`source`) number `index` begins [s]."""
+        low, high = map(float, self._plan.groups[group].flows.start)
+        return low + (high - low) * uniform(stream_key(self._seed, purpose, index))
+
+    def _source(self, k: int, source: SourcePlan) -> None:
+        law = self._plan.groups[source.group].flows.traffic
+        hooks = law_hooks("source", law)
+        first = len(self.sessions)
+        fields: Fields = hooks.addresses | {
+            "block": self._keep(hooks.block),
+            "histogram": self._keep(self.histograms[k]),
+            "open": law.open,
+            "waits": 1,
+            "group": source.group,
+            "free": source.flows[0],
+            "free_session": first,
+            "request_size": math.ceil(float(law.request())),
+            "most": math.ceil(min(law.in_all(), r.UNLIMITED)),
+            "key": stream_key(self._seed, "arrivals", k),
+            "session_key": stream_key(self._seed, "sessions", k),
+        }
+        self.sources.append(fields)
+        if law.open:
+            self.times[self._routes.sources[k]] = self._start(source.group, "source", k)
+        for j in range(source.sessions):
+            self._session(k, source, -1 if law.open else source.flows[j])
+        self.sessions[-1]["next_free"] = -1
+
+    def _session(self, k: int, source: SourcePlan, flow: int) -> None:
+        index = len(self.sessions)
+        entity = self._routes.sessions[index]
+        fields: Fields = {"source": k, "entity": entity, "flow": flow, "next_free": index + 1}
+        if flow >= 0:
+            fields["key"] = stream_key(self._seed, "session", flow)
+            pages = float(self._plan.groups[source.group].flows.traffic.pages(0.5))
+            fields["pages"] = math.ceil(min(pages, r.UNLIMITED))
+            self.times[entity] = self._start(source.group, "start", flow)
+        self.sessions.append(fields)
+
+    def assign(self, flows: np.ndarray) -> None:
+        """Write into the records of all flows which of them sources use, and for what."""
+        for source in self._plan.sources:
+            own = list(source.flows)
+            flows["next_free"][own] = [*source.flows[1:], -1]
+            flows["session"][own] = np.arange(len(own))
+        for k, flow in enumerate(self._plan.flows):
+            if flow.source >= 0 or flow.data_flow >= 0:
+                flows["request_flow"][k], flows["data_flow"][k] = flow.request_flow, flow.data_flow
+                flows["send_at"][k] = r.NEVER
+
+
+def _gap(rate: float) -> float:
+    return 1 / rate if rate > 0 else r.NEVER
+
+
+class Background:
+    """Records of the traffic without congestion control.
+
+    `groups` and `flows` follow those of the senders. `times` says when entities first act [s], and
+    `packets` how many of its packets may be under way, as an estimate.
+    """
+
+    def __init__(
+        self, plan: Plan, routes: Routes, groups: list[Fields], seed: int, scale: int
+    ) -> None:
+        self._plan, self._routes, self._seed, self._scale = plan, routes, seed, scale
+        self.groups: list[Fields] = []
+        self.flows: list[Fields] = []
+        self.crosses: list[Fields] = []
+        self.voices: list[Fields] = []
+        self.calls = np.zeros(0, r.CALL_RECORD)
+        self.times: dict[int, float] = {}
+        self.packets = 0
+        self.classes = np.zeros(sum(b.has_own_class for b in plan.background), r.CLASS_RECORD)
+        classes = iter(range(len(self.classes)))
+        for traffic in plan.background:
+            like = _SIGNALS if traffic.group is None else groups[traffic.group]
+            self._flow(traffic, {name: like[name] for name in _SIGNALS})
+            if traffic.voice is None:
+                self._cross(traffic)
+                continue
+            self._voice(traffic, traffic.voice)
+            if traffic.has_own_class:
+                self._class(next(classes), traffic, traffic.voice)
+
+    def _flow(self, traffic: BackgroundPlan, signals: Fields) -> None:
+        """The flow that stands for all packets of some traffic, and its group."""
+        link = self._plan.net.links[traffic.link]
+        self.groups.append(signals | {"size": traffic.size, "mark_below": r.NEVER})
+        group = len(self._plan.groups) + len(self.groups) - 1
+        self.flows.append({"group": group, "tail_delay": float(link.delay)})
+        self._number = len(self._plan.flows) + len(self.flows) - 1
+        if not traffic.has_own_class:
+            self.packets += 64 + int(self._scale * min(float(link.buffer), UNBOUNDED))
+
+    def _cross(self, traffic: BackgroundPlan) -> None:
+        link = self._plan.net.links[traffic.link]
+        key, gap = stream_key(self._seed, "cross", traffic.link), _gap(float(link.cross))
+        entity = self._routes.add(r.CROSS, len(self.crosses))
+        self.times[entity] = -gap * math.log(1 - uniform(key))
+        self.crosses.append(
+            {
+                "gap": gap,
+                "key": key,
+                "draws": 1,
+                "flow": self._number,
+                "size": traffic.size,
+                "exponential": link.cross_sizes == "exponential",
+            }
+        )
+
+    def _voice(self, traffic: BackgroundPlan, voice: Voice) -> None:
+        """The calls of a link: those present at 0 begin there, others after exponential gaps."""
+        offered, holding = float(voice.offered()), float(voice.holding)
+        active, talk, most = float(voice.active), float(voice.talk), float(voice.most)
+        key = stream_key(self._seed, "calls", traffic.link)
+        present = present_calls(uniform(key, 1), offered, most)
+        records = self._scale * (offered + _DEVIATIONS * math.sqrt(offered) + _SPARE)
+        records = int(max(min(records, most), present, 1))
+        number, first = len(self.voices), len(self.calls)
+        gap = _gap(offered / holding)
+        arrivals = self._routes.add(r.CALLS, number)
+        self.times[arrivals] = -gap * math.log(1 - uniform(key, 2))
+        entities = [self._routes.add(r.CALL, first + k) for k in range(records)]
+        self.times |= dict.fromkeys(entities[:present], 0.0)
+        calls = np.zeros(records, r.CALL_RECORD)
+        calls["voice"], calls["entity"] = number, entities
+        calls["talking"][:present] = r.NOT_BEGUN
+        calls["next"] = np.arange(first + 1, first + records + 1)
+        calls["next"][-1] = -1
+        self.calls = np.concatenate([self.calls, calls])
+        self.voices.append(
+            {
+                "gap": gap,
+                "holding": holding,
+                "talk": talk if active < 1 else r.NEVER,
+                "pause": float(voice.silence()),
+                "active": active,
+                "frame": float(voice.frame),
+                "draws": 2,
+                "key": key,
+                "call_key": stream_key(self._seed, "call", traffic.link),
+                "flow": self._number,
+                "size": traffic.size,
+                "flags": r.ECT | (r.SECOND_CLASS if traffic.has_own_class else 0),
+                "most": int(min(most, 2**31 - 1)),
+                "present": present,
+                "free": first + present if present < records else -1,
+            }
+        )
+
+    def _class(self, k: int, traffic: BackgroundPlan, voice: Voice) -> None:
+        """The second class of a port: the queue of the calls, served by their weight."""
+        link, share = self._plan.net.links[traffic.link], float(voice.share)
+        rate = float(link.capacity) * float(link.packet_size)
+        limit = min(max(float(voice.drain) * share * rate, traffic.size), r.NEVER)
+        row = self.classes[k]
+        row["weight"], row["first_weight"], row["limit"] = share, 1 - share, limit
+        port = self._routes.ports[traffic.link]
+        port["second_class"] = self.classes.ctypes.data + k * self.classes.itemsize
+        self.packets += 64 + int(min(limit / traffic.size, UNBOUNDED * self._scale))
