@@ -77,6 +77,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     return flatten(tree), restore
 
 
+_KEPT = 1024  # objects: the most groups of flows that a scenario has
 _compiling = contextvars.ContextVar("compiling", default=False)
 
 
@@ -126,14 +127,34 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return call
 
 
-def record(function: Callable[..., Any], *trees: Any) -> Callable[..., tuple]:
+def write_out(function: Callable[..., Any], *trees: Any) -> Callable[..., tuple]:
     """An elementwise function as straight-line code for NumPy: it takes the numbers of its trees,
-    in order, and gives those of its result. `trees` are an example of its arguments.
+    in order, and gives those of its result. `trees` are an example of its arguments; numbers that
+    it closes over are constants. Raises ValueError if it branches in Python on a number.
     """
     tape = Tape()
     examples = [map_tree(lambda v: tape.input(np.ravel(v)[0]), tree) for tree in trees]
     with np.errstate(all="ignore"):
         return tape.program(leaves(function(*examples)))
+
+
+class _Itself:
+    """An object that equals no other."""
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.thing is self.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+def keep_for_each(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Keep the results of a function for the last objects: for themselves, not for equal ones."""
+    kept = functools.lru_cache(_KEPT)(lambda itself: function(itself.thing))
+    return lambda thing: kept(_Itself(thing))
 
 
 def repeat(unfinished: Callable[[Any], Num], step: Callable[[Any], Any], carry: Any) -> Any:

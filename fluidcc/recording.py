@@ -1,8 +1,9 @@
 """Straight-line code for elementwise functions, recorded while they are evaluated once.
 
-A rule as it is written takes most of its time for trees, dual numbers and calls; its arithmetic is
-some 60 operations. Operations with equal arguments are recorded once, those on constants not at
-all (Griewank and Walther, 2008, chapter 6). A product with the constant 0 is 0, of infinity too.
+A rule as it is written takes most of its time for trees, dual numbers and calls. On a tape its
+operations on numbers are left: those with equal arguments once, those on constants not at all
+(Griewank and Walther, 2008, chapter 6). A product with the constant 0 is 0, of infinity too, which
+is NaN in compiled code.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from fluidcc.dual import Dual
 
 _SIGNS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**",
+    "remainder": "%", "floor_divide": "//",
     "greater": ">", "less": "<", "greater_equal": ">=", "less_equal": "<=", "equal": "==",
     "not_equal": "!=", "bitwise_and": "&", "bitwise_or": "|",
 }  # fmt: skip
 _METHODS = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
+    "mod": np.remainder, "floordiv": np.floor_divide,
     "gt": np.greater, "lt": np.less, "ge": np.greater_equal, "le": np.less_equal,
     "eq": np.equal, "ne": np.not_equal, "and": np.bitwise_and, "or": np.bitwise_or,
 }  # fmt: skip
+_NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1, "power": 1}  # on the right
 _NAME = re.compile(r"\bv\d+\b")
 
 
@@ -66,7 +70,7 @@ class Tape:
 
 
 class Recorded:
-    """A number on a tape, with its value at the example."""
+    """A number on a tape, with its value at the example, which shows if it is a yes or no."""
 
     __slots__ = ("example", "name", "tape")
     shape, ndim, size = (), 0, 1
@@ -75,7 +79,7 @@ class Recorded:
         self.tape, self.name, self.example = tape, name, example
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *args: Any) -> Any:
-        return _apply(function, *args)
+        return _apply(function, *args) if method == "__call__" else NotImplemented
 
     def __array_function__(self, function: Any, types: Any, args: tuple, named: dict) -> Any:
         if function is np.where:
@@ -83,6 +87,9 @@ class Recorded:
         if function is np.broadcast_to:
             return args[0]
         return function(self.example) if function is np.shape else NotImplemented
+
+    def __pos__(self) -> Any:
+        return _apply(np.positive, self)
 
     def __neg__(self) -> Any:
         return _apply(np.negative, self)
@@ -132,17 +139,19 @@ def _is(x: Any, number: float) -> bool:
     return not isinstance(x, Recorded) and bool(x == number)
 
 
+def _is_number(x: Any) -> bool:
+    return np.asarray(_example(x)).dtype != bool
+
+
 def _apply(function: np.ufunc, *args: Any) -> Any:
     """The result of an operation of which at least one argument is recorded."""
     name = function.__name__
     a, b = args if len(args) == 2 else (args[0], None)
     if name == "multiply" and (_is(a, 0) or _is(b, 0)):
-        return 0.0
-    if (name == "add" and _is(a, 0)) or (name == "multiply" and _is(a, 1)):
+        return np.float64(0.0)
+    if _is_number(b) and (_is(a, 0) if name == "add" else name == "multiply" and _is(a, 1)):
         return b
-    if _is(b, 0 if name in ("add", "subtract") else 1) and name in (
-        "add", "subtract", "multiply", "divide", "power",
-    ):  # fmt: skip
+    if _is_number(a) and _is(b, _NEUTRAL.get(name, math.nan)):
         return a
     tape = next(x.tape for x in args if isinstance(x, Recorded))
     texts = [_text(x) for x in args]

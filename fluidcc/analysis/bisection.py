@@ -12,7 +12,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.ops import Num
-from fluidcc.programs import record, repeat
+from fluidcc.programs import repeat, write_out
 
 _MOST = 200  # steps
 _SHORTEST = 8e-16  # of the number: step over a root that has been met, to close the bracket
@@ -75,7 +75,7 @@ def _bracket(low: Num, high: Num, at_low: Num, at_high: Num) -> Bracket:
 
 
 @functools.cache
-def _recorded() -> Callable[..., tuple]:
+def _written_out() -> Callable[..., tuple]:
     """`narrow` of a bracket, a point and its value, in NumPy: the numbers of the new bracket, the
     next point, and whether it is open.
     """
@@ -84,7 +84,7 @@ def _recorded() -> Callable[..., tuple]:
         new = found.narrow(x, value)
         return new, new.propose(), new.open
 
-    return record(narrow, Bracket(*range(7)), 0.5, 0.0)
+    return write_out(narrow, Bracket(*range(7)), 0.5, 0.0)
 
 
 @np.errstate(all="ignore")
@@ -96,7 +96,7 @@ def bisect(function: Callable[[Num], Num], low: Num, high: Num) -> tuple[Num, Nu
     if not ops.traced(low, high):
         at_high, at_low = function(high), function(low)
         found: Any = _bracket(low, high, at_low, at_high)
-        advance, x, is_open = _recorded(), found.propose(), found.open
+        advance, x, is_open = _written_out(), found.propose(), found.open
         for _ in range(_MOST):
             if not np.any(is_open):
                 break

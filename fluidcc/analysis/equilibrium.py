@@ -1,9 +1,4 @@
-"""Equilibria of networks, with a status and advice.
-
-Memories that only fall or only rise hold an extreme of the past and have no equilibrium: the least
-round trip ever seen, for example, depends on the whole past and not on the present. Their rules are
-evaluated in plain numbers, over a grid of memories and events.
-"""
+"""Equilibria of networks, with a status and advice."""
 
 from __future__ import annotations
 
@@ -494,7 +489,12 @@ _ARRIVALS = [
 
 
 def extremes(net: Network) -> list[str]:
-    """Messages on memories of a network that hold extremes, one line each."""
+    """Messages on memories of a network that hold extremes, one line each.
+
+    Memories that only fall or only rise have no equilibrium: the least round trip ever seen, for
+    example, depends on the whole past and not on the present. Their rules are evaluated in plain
+    numbers, over a grid of memories and events.
+    """
     senders = [
         (f"flows.{n}.window", f.window) for n, f in zip(net.flow_names, net.flows, strict=True)
     ]

@@ -6,7 +6,7 @@ queue is empty, and it is the utilization less 1: -0.3 is an empty queue at a ut
 
 At the equilibrium of a sender the drift of the window changes sign, and everything else that it
 remembers follows from the window. If a link's load factor settles at a jump of the sender's rule,
-drifts are mixed.
+the drifts on both sides count with their shares of the time (Filippov).
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from fluidcc.model.rates import (
     arrival_rate,
     emit_signal,
     growing_rate,
+    scaled,
     sender_change,
     sending_rate,
     start_sender,
     starts_slowly,
+    summed,
 )
 from fluidcc.ops import Num
 from fluidcc.programs import (
@@ -38,13 +40,14 @@ from fluidcc.programs import (
     compiled,
     flatten,
     jacobian,
+    keep_for_each,
     leaves,
     map_tree,
     pseudo_inverse,
     ravel,
-    record,
     repeat,
     unflatten,
+    write_out,
 )
 from fluidcc.scenario.network import Flows, Link
 
@@ -73,10 +76,6 @@ def neighbour(backlog: Num, side: Num) -> Num:
     return backlog + side * _ASIDE * (1 + abs(backlog))
 
 
-def _moved(state: Any, change: Any) -> Any:
-    return map_tree(lambda a, b: a + b, state, change)
-
-
 def tick_change(link: Link, x: Any, backlog: Num) -> Any:
     """Change at a tick."""
     return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(backlog), link.capacity))
@@ -89,7 +88,7 @@ def after_arrivals(link: Link, x: Any, backlog: Num, time: Num = _LONG, lost: Nu
     """
     law = link.queue
     seen = Arrival(offered_rate(link, backlog, lost) * time, time, queue_at(backlog), link.capacity)
-    new = _moved(x, law.on_arrival(x, seen))
+    new = summed(x, law.on_arrival(x, seen))
     if law.limits is None:
         return new
     low, high = law.limits
@@ -118,15 +117,18 @@ def steady_memory(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> 
 
     def change(x: Any) -> Any:
         due = after_arrivals(link, x, backlog, time, lost)
-        after = _moved(due, tick_change(link, due, backlog))
+        after = summed(due, tick_change(link, due, backlog))
         return map_tree(lambda a, b: a - b, after, x)
 
     return after_arrivals(link, _ticked(change, x), backlog, time, lost)
 
 
 def _ticked(change: Any, x: Any) -> Any:
-    """The state after endless steps of `change`: many at once as long as each is like the one
-    before, or the same share of it, as averages and multiplied probabilities move.
+    """The state after endless steps of `change`, as averages and multiplied probabilities move.
+
+    If each step is the same share of the one before, many together are the sum of a geometric
+    series. Their number doubles as long as the step after them is the predicted one, else it is
+    halved.
     """
 
     def step(v: Num) -> Num:
@@ -219,24 +221,8 @@ def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemo
 LARGEST_WINDOW = 1e7  # packets, if the law has no cap
 SMALLEST_WINDOW = 1e-6  # packets, if windows fall without end
 _TURNS = 12
-_KEPT = 64  # groups
 _STILL = 4e-15  # step of a memory that counts as none
 _BUMP = 1e-4  # to the side of a memory, for the slope of its drift, which most often is linear
-
-
-def keep_for_each(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Keep the results for the last objects: for themselves, not for equal ones."""
-    kept: dict[int, tuple[Any, Any]] = {}
-
-    def call(thing: Any) -> Any:
-        found = kept.get(id(thing))
-        if found is None:
-            while len(kept) >= _KEPT:
-                kept.pop(next(iter(kept)))
-            found = kept[id(thing)] = thing, function(thing)  # while it is kept, its id is its own
-        return found[1]
-
-    return call
 
 
 class WeightedSignal(NamedTuple):
@@ -246,10 +232,12 @@ class WeightedSignal(NamedTuple):
     signal: Signal
 
 
-@keep_for_each
-def _exact(flows: Flows) -> Flows:
+def _exact_load(flows: Flows) -> Flows:
     """The group with the load for its estimate, as at equilibrium."""
     return dataclasses.replace(flows, estimator=Exact())
+
+
+_kept_exact_load = keep_for_each(_exact_load)
 
 
 def past_slow_start(flows: Flows, window: Num) -> Sender:
@@ -260,27 +248,27 @@ def past_slow_start(flows: Flows, window: Num) -> Sender:
 
 @keep_for_each
 def _programs(flows: Flows) -> dict[tuple[int, bool], Callable[..., tuple]]:
-    """The change of a group, as it is recorded for each number of cases."""
+    """The drift of a group, written out for each number of cases."""
     return {}
 
 
-def _change(
+def _drift(
     flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
 ) -> Sender:
     """Mean change of senders per second whose packets are all as old as their rate."""
     numbers = leaves((s, cases, rtt))
     if ops.traced(*numbers):
-        return _mean_change(flows, s, cases, rtt, growth_on_all_acks)
+        return _drift_as_written(flows, s, cases, rtt, growth_on_all_acks)
     programs, key = _programs(flows), (len(cases), growth_on_all_acks)
     if key not in programs:
-        programs[key] = record(
-            lambda s, cases, rtt: _mean_change(flows, s, cases, rtt, growth_on_all_acks),
+        programs[key] = write_out(
+            lambda s, cases, rtt: _drift_as_written(flows, s, cases, rtt, growth_on_all_acks),
             s, cases, rtt,
         )  # fmt: skip
     return unflatten(s, programs[key](*numbers))
 
 
-def _mean_change(
+def _drift_as_written(
     flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
 ) -> Sender:
     parts = []
@@ -291,12 +279,14 @@ def _mean_change(
             flows, s, growth=rate if growth_on_all_acks else growing, acks=rate,
             carried=rate, signal=signal, rtt=rtt, ticks=True,
         )  # fmt: skip
-        parts.append(map_tree(lambda c, share=share: share * c, change))
-    return map_tree(lambda *c: sum(c), *parts)
+        parts.append(scaled(share, change))
+    return summed(*parts)
 
 
 def _memories(flows: Flows, s: Sender) -> np.ndarray:
-    """Indices of the numbers of senders that `with_window` leaves alone."""
+    """Indices of the numbers of senders that `with_window` leaves alone: it returns them as they
+    are, the same objects.
+    """
     other = s._replace(law=flows.window.with_window(s.law, flows.window.window(s.law) + 1.0))
     return np.flatnonzero([a is b for a, b in zip(leaves(s), leaves(other), strict=True)])
 
@@ -319,20 +309,20 @@ def _settle(
     ones = np.ndim(none) * (1,)
     bumps = _BUMP * np.eye(len(leaves(s)))[own]  # one aside of each memory
     bumps = np.concatenate([0.0 * bumps[:1], bumps]).reshape((1 + len(own), -1, *ones))
-    moves = np.isin(np.arange(len(leaves(s))), own).reshape((-1, *ones))
+    is_own = np.isin(np.arange(len(leaves(s))), own).reshape((-1, *ones))
 
     def change(values: Num) -> Num:
-        new = _change(flows, unflatten(s, list(values)), cases, rtt, growth_on_all_acks)
+        new = _drift(flows, unflatten(s, list(values)), cases, rtt, growth_on_all_acks)
         return ops.stack([none + 0.0 * values[0] + v for v in leaves(new)])
 
     def step(carry: tuple) -> tuple:
         turn, _, values, _ = carry
         aside = bumps * (1.0 + abs(values[None]))
         found = at_each(change, values[None] + aside)
-        rises = ops.where(aside != 0, found - found[:1], 0.0)
-        slopes = rises.sum(axis=0) / aside.sum(axis=0)
-        drift, falls = found[0], moves & (slopes < 0)
-        move = ops.where(falls, drift / ops.where(falls, slopes, -1.0), 0.0)
+        differences = ops.where(aside != 0, found - found[:1], 0.0)
+        slopes = differences.sum(axis=0) / aside.sum(axis=0)
+        drift, stable = found[0], is_own & (slopes < 0)
+        move = ops.where(stable, drift / ops.where(stable, slopes, -1.0), 0.0)
         still = ops.everywhere(abs(move) <= _STILL * (1.0 + abs(values)))
         return turn + 1, still, ops.where(still, values, values - move), drift
 
@@ -360,9 +350,8 @@ def steady_sender(
     (m,) [packet] they have that one, and their other memories are steady.
     """
     if flows.estimator.remembers:  # at equilibrium the estimate is the load, whatever its code
-        s = steady_sender(
-            _exact(flows), cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window
-        )
+        exact = _exact_load(flows) if ops.traced(rtt) else _kept_exact_load(flows)
+        s = steady_sender(exact, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window)
         return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
     law = flows.window
     own = _memories(flows, past_slow_start(flows, rtt))
@@ -378,7 +367,7 @@ def steady_sender(
             change = _settle(flows, window, own, cases, rtt, growth_on_all_acks)[1]
         else:
             s = past_slow_start(flows, window)
-            change = _change(flows, s, cases, rtt, growth_on_all_acks)
+            change = _drift(flows, s, cases, rtt, growth_on_all_acks)
         return law.window(change.law)
 
     if window is not None:

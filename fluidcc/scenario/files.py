@@ -5,7 +5,7 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError, nearest, with_type
@@ -14,9 +14,6 @@ from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.parsing import parsed
 from fluidcc.scenario.tables import tables, to_toml
-
-if TYPE_CHECKING:
-    from fluidcc.scenario.network import Network
 
 
 def loads(text: str, *, where: str = "scenario") -> Network:
@@ -115,7 +112,7 @@ def keys(source: str) -> list[str]:
     return [key for key in _KEY.findall(source) if key in bibliography()]
 
 
-def citations(net: "Network") -> dict[str, str]:
+def citations(net: Network) -> dict[str, str]:
     """Works that a study of this network should cite: sources of the scenario and of its laws.
 
     Examples

@@ -17,15 +17,21 @@ from fluidcc.bundled.paper_figs.drawing.figure import papers, recipes
 from fluidcc.bundled.validation.lab.beside import causes, medians, table
 from fluidcc.bundled.validation.lab.check import BOUNDS
 from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
-from fluidcc.bundled.validation.lab.judging import alike, all_of, most, near, ordered, searched
+from fluidcc.bundled.validation.lab.judging import (
+    alike,
+    all_of,
+    least,
+    most,
+    near,
+    ordered,
+    searched,
+    shown,
+)
 from fluidcc.bundled.validation.lab.lab import Lab
-from fluidcc.bundled.validation.lab.ledger import claims, rules
+from fluidcc.bundled.validation.lab.ledger import claims, rules, verdict
 from fluidcc.bundled.validation.lab.readings import DEFAULT, joint, questions, readings
 from fluidcc.bundled.validation.lab.store import Store
-from fluidcc.errors import shown
 from fluidcc.folders import UNFINISHED
-from fluidcc.ops import least
-from fluidcc.results.blocks import verdict
 
 TEXT = (Path(__file__).parents[2] / "docs/papers/verdicts.json").read_text(encoding="utf-8")
 KEPT = {row["id"]: row for row in json.loads(TEXT)["claims"]}

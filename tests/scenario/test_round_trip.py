@@ -18,7 +18,7 @@ from fluidcc.bundled import scenarios
 from fluidcc.laws import Web
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.quantities import units
+from fluidcc.scenario import parsing
 from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Start
 from fluidcc.scenario.paths import info_at, value_at
@@ -138,7 +138,7 @@ def test_no_two_laws_of_a_window_table_share_a_name():
     ],
 )  # fmt: skip
 def test_reads_the_exact_value(text, unit, value):
-    assert units.read(text, unit, packet_size=1000.0) == value
+    assert parsing.read(text, unit, packet_size=1000.0) == value
 
 
 @pytest.mark.parametrize(
@@ -151,25 +151,25 @@ def test_reads_the_exact_value(text, unit, value):
     ],
 )  # fmt: skip
 def test_refuses_other_quantities(value, unit, close):
-    with pytest.raises(units.UnitError, match=r"a number") as error:
-        units.read(value, unit, packet_size=1000.0)
+    with pytest.raises(parsing.UnitError, match=r"a number") as error:
+        parsing.read(value, unit, packet_size=1000.0)
     assert error.value.nearest == close
 
 
 def test_bytes_need_a_packet_size():
-    with pytest.raises(units.UnitError):
-        units.read("90 kB", "packet")
+    with pytest.raises(parsing.UnitError):
+        parsing.read("90 kB", "packet")
 
 
 @given(st.floats(1e-9, 1e12), st.sampled_from(["s", "B", "packet", "packet/s"]))
 def test_a_number_with_its_own_unit_is_itself(value, unit):
-    assert units.read(f"{value!r} {unit}", unit) == value
+    assert parsing.read(f"{value!r} {unit}", unit) == value
 
 
 @given(st.integers(1, 10**9), st.sampled_from([("kB", 1000), ("KiB", 1024), ("MB", 10**6)]))
 def test_sizes_become_packets_exactly(count, named):
     name, size = named
-    assert units.read(f"{count} {name}", "packet", packet_size=float(size)) == count
+    assert parsing.read(f"{count} {name}", "packet", packet_size=float(size)) == count
 
 
 # -- Parameters by path: read, set, traced by JAX, refused

@@ -16,8 +16,7 @@ import fluidcc as fc
 from fluidcc import memory
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.results.export import write
-from fluidcc.sweep import job
-from fluidcc.sweep.simulate_map import simulate_batch
+from fluidcc.sweep import job, simulate_map
 
 SLOW = fc.load("hollot2001/slow")
 PLANE = {"link.queue.w_q": np.geomspace(1e-5, 1e-3, 6), "flow.n": np.linspace(40.0, 90.5, 5)}
@@ -154,7 +153,7 @@ def test_structures_differ_and_single_points_fail():
 
 
 def test_more_networks_than_a_launch_has_and_kernels(monkeypatch):
-    monkeypatch.setattr(simulate_batch, "_ON_PROCESSOR", 4)
+    monkeypatch.setattr(simulate_map, "_ON_PROCESSOR", 4)
     values = np.linspace(40.0, 90.0, 6)
     found, fused = (
         fc.simulate_map(SLOW, {"flow.n": values}, until=3.0, points=TIMES, mesh=mesh)
@@ -188,13 +187,13 @@ def test_launches_stay_on_the_device_that_was_chosen():
     """In a process of its own, with two devices; a launch for each 8 networks."""
     code = """
 import jax, numpy as np, fluidcc as fc
-from fluidcc.model import simulate_batch
-ran, integrate = [], simulate_batch.integrate
+from fluidcc.sweep import simulate_map
+ran, integrate = [], simulate_map.integrate
 def watched(*args, **options):
     found = integrate(*args, **options)
     ran.append(found.y.devices())
     return found
-simulate_batch.integrate = watched
+simulate_map.integrate = watched
 net, there = fc.load("hollot2001/slow"), jax.devices()[1]
 over = {"flow.n": np.linspace(40.0, 90.0, 20)}
 with jax.default_device(there):
