@@ -14,20 +14,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from fluidcc.dual import Dual
+NO_BRANCHES = (
+    "an engine asks about all numbers at once; write ops.where(condition, yes, no), ops.minimum or "
+    "ops.maximum"
+)
+"""Why rules do not branch in Python on a number, and what does in place of it."""
 
 _SIGNS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "power": "**",
     "remainder": "%", "floor_divide": "//",
     "greater": ">", "less": "<", "greater_equal": ">=", "less_equal": "<=", "equal": "==",
     "not_equal": "!=", "bitwise_and": "&", "bitwise_or": "|",
-}  # fmt: skip
-_METHODS = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power,
-    "mod": np.remainder, "floordiv": np.floor_divide,
-    "gt": np.greater, "lt": np.less, "ge": np.greater_equal, "le": np.less_equal,
-    "eq": np.equal, "ne": np.not_equal, "and": np.bitwise_and, "or": np.bitwise_or,
 }  # fmt: skip
 _NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1, "power": 1}  # on the right
 _NAME = re.compile(r"\bv\d+\b")
@@ -69,7 +68,7 @@ class Tape:
         return found["function"]
 
 
-class Recorded:
+class Recorded(NDArrayOperatorsMixin):
     """A number on a tape, with its value at the example, which shows if it is a yes or no."""
 
     __slots__ = ("example", "name", "tape")
@@ -78,7 +77,8 @@ class Recorded:
     def __init__(self, tape: Tape, name: str, example: Any) -> None:
         self.tape, self.name, self.example = tape, name, example
 
-    def __array_ufunc__(self, function: np.ufunc, method: str, *args: Any) -> Any:
+    def __array_ufunc__(self, function: np.ufunc, method: str, *args: Any, out: Any = None) -> Any:
+        """The result of an operation; `out`, of x += y, is the name that takes it."""
         return _apply(function, *args) if method == "__call__" else NotImplemented
 
     def __array_function__(self, function: Any, types: Any, args: tuple, named: dict) -> Any:
@@ -88,43 +88,12 @@ class Recorded:
             return args[0]
         return function(self.example) if function is np.shape else NotImplemented
 
-    def __pos__(self) -> Any:
-        return _apply(np.positive, self)
-
-    def __neg__(self) -> Any:
-        return _apply(np.negative, self)
-
-    def __abs__(self) -> Any:
-        return _apply(np.abs, self)
-
-    def __invert__(self) -> Any:
-        return _apply(np.invert, self)
-
     def __bool__(self) -> bool:
-        raise ValueError(
-            "a rule of a law branches in Python on a number: an engine asks about all numbers at "
-            "once; write ops.where(condition, yes, no), ops.minimum or ops.maximum"
-        )
+        raise ValueError(f"a rule of a law branches in Python on a number: {NO_BRANCHES}")
 
     def reshape(self, *_: Any) -> Recorded:
         """The number itself."""
         return self
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _binary(function: np.ufunc, *, swapped: bool) -> Callable[[Recorded, Any], Any]:
-    def method(self: Recorded, other: Any) -> Any:
-        if isinstance(other, Dual):
-            return NotImplemented
-        return _apply(function, *((other, self) if swapped else (self, other)))
-
-    return method
-
-
-for _name, _function in _METHODS.items():
-    setattr(Recorded, f"__{_name}__", _binary(_function, swapped=False))
-    setattr(Recorded, f"__r{_name}__", _binary(_function, swapped=True))
 
 
 def _text(x: Any) -> str:

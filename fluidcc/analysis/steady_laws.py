@@ -51,6 +51,9 @@ from fluidcc.programs import (
 )
 from fluidcc.scenario.network import Flows, Link
 
+LARGEST_WINDOW = 1e7  # packets, if the law has no cap
+SMALLEST_WINDOW = 1e-6  # packets, if windows fall without end
+
 _LONG = 1e12  # s of arrivals after which averages are steady
 _ROUNDS = 400  # of ticks, or of ever more ticks at once
 _MOST_TICKS = 2.0**200
@@ -58,6 +61,9 @@ _STEPS = 20
 _LEAST_KEPT = 1e-6  # of the arrivals; keeps their rate finite where all are lost
 _SAME = 1e-14  # difference of two marking probabilities that are the same
 _ASIDE = 1e-9  # relative distance to either side of a backlog
+_TURNS = 12  # of Newton's method for the memories of a sender
+_STILL = 4e-15  # step of a memory that counts as none
+_BUMP = 1e-4  # to the side of a memory, for the slope of its drift, which most often is linear
 
 
 def queue_at(backlog: Num) -> Num:
@@ -216,13 +222,6 @@ def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemo
     ticks = ops.stack([change / size for change in ticks])
     moved = (abs(ticks) >= 1e-6).any(axis=1)
     return HeldMemory(x, found, ~ops.anywhere(moved), moved[0] & moved[2])
-
-
-LARGEST_WINDOW = 1e7  # packets, if the law has no cap
-SMALLEST_WINDOW = 1e-6  # packets, if windows fall without end
-_TURNS = 12
-_STILL = 4e-15  # step of a memory that counts as none
-_BUMP = 1e-4  # to the side of a memory, for the slope of its drift, which most often is linear
 
 
 class WeightedSignal(NamedTuple):

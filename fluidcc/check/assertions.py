@@ -32,6 +32,7 @@ from fluidcc.laws.law import (
     Signal,
 )
 from fluidcc.laws.parameters import parameter_values
+from fluidcc.recording import NO_BRANCHES
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 _ELSEWHERE = (
@@ -229,10 +230,7 @@ def decides_by_ops(case: Case) -> Why:
     """A rule decides in Python on no number that an engine traces, and computes with what every
     engine can trace.
     """
-    branch = (
-        "branches in Python on a traced number: an engine asks about all numbers at once; write "
-        "ops.where(condition, yes, no), ops.minimum or ops.maximum"
-    )
+    branch = f"branches in Python on a traced number: {NO_BRANCHES}"
     try:
         jax.eval_shape(lambda x: [jnp.asarray(r) for r in case(*x)], np.ones(len(case.symbols)))
         case.rule  # noqa: B018
