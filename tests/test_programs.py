@@ -10,6 +10,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import ops
+from fluidcc.analysis.bisection import bisect, first_crossing
 from fluidcc.programs import compiling, jacobian, jvp, leaves, slope, write_out
 
 
@@ -87,6 +88,32 @@ def test_threads_do_not_mix_their_derivatives():
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(work, range(1, 2000)))
     assert found == [(k**2, 2 * k) for k in range(1, 2000)]
+
+
+@pytest.mark.parametrize("convert", [np.array, jnp.array])
+def test_brackets_end_at_neighbouring_numbers(convert):
+    """A root, a jump, a plateau of zeros, and functions that do not change their sign."""
+
+    def function(x):
+        rows = [2.0 - x[0] ** 3, ops.where(x[1] < 0.3, 5.0, -1e9), ops.minimum(1.0 - x[2], 0.0)]
+        return ops.stack([*rows, 1.0 + 0.0 * x[3], -1.0 + 0.0 * x[4]])
+
+    low, high = bisect(function, convert([0.0] * 5), convert([4.0] * 5))
+    assert np.asarray(low)[:2] == pytest.approx([2 ** (1 / 3), 0.3], rel=1e-15)
+    assert (np.nextafter(low, 9.0)[:2] == np.asarray(high)[:2]).all()
+    assert (low[2], low[3], high[3], low[4], high[4]) == (0.0, 4.0, 4.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("convert", [np.array, jnp.array])
+def test_the_first_of_several_crossings_is_found(convert):
+    """Of cos x, with the values at all points tried."""
+    cosine = lambda x: jnp.cos(x) if ops.traced(x) else np.cos(x)  # noqa: E731
+    tried = np.arange(0.0, 9.0)
+    found = first_crossing(cosine, convert(tried))
+    assert found.values == pytest.approx(np.cos(tried))
+    assert int(found.first) == 2
+    assert float(found.below) == pytest.approx(np.pi / 2, rel=1e-15)
+    assert float(found.at_below) > 0 >= float(found.at_above)
 
 
 @pytest.mark.parametrize(
