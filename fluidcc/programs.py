@@ -86,7 +86,8 @@ def compiling() -> Iterator[None]:
     """Compile equilibria and linearisations, for verbs that need many of one structure.
 
     One costs 25 to 300 ms in NumPy; compiled it costs a tenth of that, after seconds of
-    compilation for each structure of networks. Also a decorator.
+    compilation for each structure of networks. What they give is NumPy's either way, as JAX takes
+    longer for a few numbers at a time. Also a decorator.
     """
     before = _compiling.set(True)
     try:
@@ -96,18 +97,14 @@ def compiling() -> Iterator[None]:
 
 
 def as_array(number: Num) -> Num:
-    """A number in double precision: of JAX if it is traced or code is compiled, else of NumPy."""
-    if ops.is_tracer(number):
-        return number
-    if not _compiling.get():
-        return np.asarray(number, float)[()]
-    from fluidcc.arrays import jnp
-
-    return jnp.asarray(number, float)
+    """A number in double precision, of NumPy unless it is traced."""
+    return number if ops.is_tracer(number) else np.asarray(number, float)[()]
 
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function for arrays of JAX; `options` are those of `jax.jit`."""
+    """Compile a function for arrays of JAX, and within `compiling` for NumPy's; `options` are those
+    of `jax.jit`.
+    """
     if function is None:
         return functools.partial(compiled, **options)
 
@@ -121,6 +118,8 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     def call(*args: Any, **named: Any) -> Any:
         if ops.traced(*leaves(args), *leaves(tuple(named.values()))):
             return program()(*args, **named)
+        if _compiling.get():
+            return map_tree(lambda v: np.asarray(v)[()], program()(*args, **named))
         with np.errstate(all="ignore"):
             return function(*args, **named)
 
