@@ -77,7 +77,6 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
     return flatten(tree), restore
 
 
-_KEPT = 1024  # objects: the most groups of flows that a scenario has
 _compiling = contextvars.ContextVar("compiling", default=False)
 
 
@@ -126,34 +125,55 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return call
 
 
-def write_out(function: Callable[..., Any], *trees: Any) -> Callable[..., tuple]:
-    """An elementwise function as straight-line code for NumPy: it takes the numbers of its trees,
-    in order, and gives those of its result. `trees` are an example of its arguments; numbers that
-    it closes over are constants. Raises ValueError if it branches in Python on a number.
+_written: dict[Any, Callable[..., Any]] = {}
+
+
+def write_out(
+    function: Callable[..., Any], held: tuple, free: tuple, **options: Any
+) -> Callable[..., Any]:
+    """An elementwise `function(*held, *free, **options)` as straight-line code for NumPy, of the
+    numbers of the trees `free`, in order; it gives the numbers of the result.
+
+    It is recorded once for each structure of the trees, whose plain Python numbers are part of it;
+    operations on the numbers of `held` alone are done here. With arrays of JAX the function is
+    called as it is. Raises ValueError if it branches in Python on a number.
     """
-    tape = Tape()
-    examples = [map_tree(lambda v: tape.input(np.ravel(v)[0]), tree) for tree in trees]
+    if ops.traced(*leaves((held, free))):
+        return lambda *numbers: leaves(function(*held, *unflatten(free, numbers), **options))
+    key = (function, _shape(held), _shape(free), *options.values())
+    if key not in _written:
+        _written[key] = _record(function, held, free, options)
     with np.errstate(all="ignore"):
-        return tape.program(leaves(function(*examples)))
+        return _written[key](*filter(_varies, leaves(held)))
 
 
-class _Itself:
-    """An object that equals no other."""
+def _record(function: Callable[..., Any], held: tuple, free: tuple, options: dict) -> Any:
+    tape = Tape()
 
-    def __init__(self, thing: Any) -> None:
-        self.thing = thing
+    def input_like(number: Any) -> Any:
+        return tape.input(np.ravel(number)[0]) if _varies(number) else number
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and other.thing is self.thing
+    fixed = map_tree(input_like, held)
+    count = len(tape.inputs)
+    moving = map_tree(lambda number: tape.input(np.ravel(number)[0]), free)
+    with np.errstate(all="ignore"):
+        return tape.program(leaves(function(*fixed, *moving, **options)), count)
 
-    def __hash__(self) -> int:
-        return id(self.thing)
+
+def _varies(number: Any) -> bool:
+    """Whether a number of a held tree is an argument of the code, not part of it."""
+    return not isinstance(number, float | int) or isinstance(number, np.generic)
 
 
-def keep_for_each(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Keep the results of a function for the last objects: for themselves, not for equal ones."""
-    kept = functools.lru_cache(_KEPT)(lambda itself: function(itself.thing))
-    return lambda thing: kept(_Itself(thing))
+def _shape(tree: Any) -> Any:
+    """What the code for a tree depends on: a hashable key."""
+    if isinstance(tree, tuple | list):
+        return (type(tree), *map(_shape, tree))
+    if isinstance(tree, Module):
+        nodes, fixed = structure(type(tree))
+        inner = [_shape(getattr(tree, name)) for name in nodes]
+        return (type(tree), *inner, *(getattr(tree, name) for name in fixed))
+    return None if tree is None else tree if not _varies(tree) else "number"
 
 
 def repeat(unfinished: Callable[[Any], Num], step: Callable[[Any], Any], carry: Any) -> Any:

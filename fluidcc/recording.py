@@ -29,7 +29,7 @@ _SIGNS = {
     "not_equal": "!=", "bitwise_and": "&", "bitwise_or": "|",
 }  # fmt: skip
 _NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1, "power": 1}  # on the right
-_NAME = re.compile(r"\bv\d+\b")
+_NAME = re.compile(r"\b[av]\d+\b")
 
 
 class Tape:
@@ -51,21 +51,32 @@ class Tape:
             self.operations[operation] = Recorded(self, name, example)
         return self.operations[operation]
 
-    def program(self, results: Sequence[Any]) -> Callable[..., tuple]:
+    def program(self, results: Sequence[Any], held: int = 0) -> Callable[..., Any]:
         """The function of arrays of one shape, or of shapes that NumPy broadcasts, that gives the
         results; without operations that none of them needs.
+
+        The first `held` inputs are arguments of a function that gives that function, and operations
+        on them alone are done once for all of its calls.
         """
         last = f"return ({''.join(f'{_text(r)}, ' for r in results)})"
-        lines, needed = [last], set(_NAME.findall(last))
+        needed, used = set(_NAME.findall(last)), []
         for operation, result in reversed(self.operations.items()):
             if result.name in needed:
                 needed.update(_NAME.findall(operation))
-                lines.append(f"{result.name} = {operation}")
-        head = f"def function({', '.join(each.name for each in self.inputs)}):"
-        text = "\n    ".join([head, *reversed(lines)])
+                used.append((result.name, operation))
+        names = [each.name for each in self.inputs]
+        moving, once, each_time = set(names[held:]), [], []
+        for name, operation in reversed(used):
+            moves = not moving.isdisjoint(_NAME.findall(operation))
+            if moves:
+                moving.add(name)
+            (each_time if moves else once).append(f"{name} = {operation}")
+        head = [f"def given({', '.join(names[:held])}):", *once]
+        inner = [f"def function({', '.join(names[held:])}):", *each_time, last]
+        text = "\n    ".join([*head, "\n        ".join(inner), "return function"])
         found: dict[str, Any] = {"np": np, "inf": math.inf, "nan": math.nan}
         exec(text, found)
-        return found["function"]
+        return found["given"]
 
 
 class Recorded(NDArrayOperatorsMixin):

@@ -46,7 +46,7 @@ def rules(a, b, c, d):
 
 def test_rules_written_out_give_the_same_for_any_shape():
     draw = np.random.default_rng(0)
-    program = write_out(rules, *(np.float64(v) for v in (0.3, 0.7, 1.1, 0.4)))
+    program = write_out(rules, (), tuple(np.float64(v) for v in (0.3, 0.7, 1.1, 0.4)))
     for shapes in [((), (), (), ()), ((5,), (3, 1), (), (5,))]:
         given = [draw.uniform(0.1, 2.0, shape) for shape in shapes]
         with np.errstate(all="ignore"):
@@ -59,12 +59,12 @@ def test_rules_written_out_give_the_same_for_any_shape():
 
 def test_a_constant_is_divided_by_as_numpy_does():
     with np.errstate(all="ignore"):
-        assert write_out(lambda a: 1 / (0.0 * a), 1.0)(2.0) == (np.inf,)
+        assert write_out(lambda a: 1 / (0.0 * a), (), (1.0,))(2.0) == (np.inf,)
 
 
 def test_a_rule_that_branches_in_python_is_refused():
     with pytest.raises(ValueError, match=r"branches in Python on a number.*ops\.where"):
-        write_out(lambda a: 1.0 if a > 0 else -a, 1.0)
+        write_out(lambda a: 1.0 if a > 0 else -a, (), (1.0,))
 
 
 def test_a_rate_within_a_derivative_has_its_closed_form():

@@ -4,7 +4,6 @@ The steps are those of Chandrupatla (1997): inverse quadratic interpolation if t
 that it will do, else bisection.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -74,17 +73,10 @@ def _bracket(low: Num, high: Num, at_low: Num, at_high: Num) -> Bracket:
     return Bracket(low, high, high, at_low, at_high, at_high, at_low > 0)
 
 
-@functools.cache
-def _written_out() -> Callable[..., tuple]:
-    """`narrow` of a bracket, a point and its value, in NumPy: the numbers of the new bracket, the
-    next point, and whether it is open.
-    """
-
-    def narrow(found: Bracket, x: Num, value: Num) -> tuple[Bracket, Num, Num]:
-        new = found.narrow(x, value)
-        return new, new.propose(), new.open
-
-    return write_out(narrow, Bracket(*range(7)), 0.5, 0.0)
+def _advance(found: Bracket, x: Num, value: Num) -> tuple[Bracket, Num, Num]:
+    """The bracket with one point more, the next point, and whether it is open."""
+    new = found.narrow(x, value)
+    return new, new.propose(), new.open
 
 
 @np.errstate(all="ignore")
@@ -96,7 +88,8 @@ def bisect(function: Callable[[Num], Num], low: Num, high: Num) -> tuple[Num, Nu
     if not ops.traced(low, high):
         at_high, at_low = function(high), function(low)
         found: Any = _bracket(low, high, at_low, at_high)
-        advance, x, is_open = _written_out(), found.propose(), found.open
+        x, is_open = found.propose(), found.open
+        advance = write_out(_advance, (), (found, x, at_low))
         for _ in range(_MOST):
             if not np.any(is_open):
                 break

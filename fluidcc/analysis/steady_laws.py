@@ -12,7 +12,9 @@ the drifts on both sides count with their shares of the time (Filippov).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,7 +42,6 @@ from fluidcc.programs import (
     compiled,
     flatten,
     jacobian,
-    keep_for_each,
     leaves,
     map_tree,
     pseudo_inverse,
@@ -119,53 +120,83 @@ def steady_memory(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> 
     x = after_arrivals(link, x, backlog, lost=lost)
     if law.period is None:
         return x
-    time = getattr(law, law.period)
-
-    def change(x: Any) -> Any:
-        due = after_arrivals(link, x, backlog, time, lost)
-        after = summed(due, tick_change(link, due, backlog))
-        return map_tree(lambda a, b: a - b, after, x)
-
-    return after_arrivals(link, _ticked(change, x), backlog, time, lost)
+    return after_arrivals(link, _ticked(link, x, backlog, lost), backlog, _period(link), lost)
 
 
-def _ticked(change: Any, x: Any) -> Any:
-    """The state after endless steps of `change`, as averages and multiplied probabilities move.
+def _period(link: Link) -> Num:
+    return getattr(link.queue, link.queue.period)
 
-    If each step is the same share of the one before, many together are the sum of a geometric
-    series. Their number doubles as long as the step after them is the predicted one, else it is
-    halved.
+
+def _over_period(link: Link, backlog: Num, lost: Num, x: Any) -> Any:
+    """Change of a memory over a period of arrivals with a tick at its end."""
+    due = after_arrivals(link, x, backlog, _period(link), lost)
+    after = summed(due, tick_change(link, due, backlog))
+    return map_tree(lambda a, b: a - b, after, x)
+
+
+class _Ticked(NamedTuple):
+    """A memory; of each of its numbers, the change over the next period and the logarithm of the
+    share that each change is of the one before; and how many periods to skip next.
     """
 
-    def step(v: Num) -> Num:
-        return ops.stack([0.0 * v[0] + w for w in leaves(change(unflatten(x, list(v))))])
+    memory: Any
+    move: list
+    rate: list
+    ticks: Num
+
+
+def _skip(link: Link, backlog: Num, lost: Num, now: _Ticked) -> _Ticked:
+    """Skip many periods at once, as long as the change after them is the predicted one."""
+    x, moves, ticks = now.memory, now.move, now.ticks
+    v = leaves(x)
+    each = list(zip(v, moves, now.rate, strict=True))
+    grown = [ops.expm1(ticks * rate) for rate in now.rate]
+    there = [
+        a + move * ops.where(rate == 0, ticks, more / ops.where(rate == 0, 1.0, ops.expm1(rate)))
+        for (a, move, rate), more in zip(each, grown, strict=True)
+    ]
+    moving = functools.reduce(operator.or_, (move != 0 for move in moves))
+    there = [ops.where(moving, a, b) for a, b in zip(there, v, strict=True)]
+    after = leaves(_over_period(link, backlog, lost, unflatten(x, there)))
+    due = [move * (1 + more) for move, more in zip(moves, grown, strict=True)]
+    same = [
+        abs(found - expected) <= 1e-6 * abs(expected) + 1e-15 * abs(a)
+        for found, expected, a in zip(after, due, there, strict=True)
+    ]
+    fine = functools.reduce(operator.and_, same) | (ticks <= 1)
+    rates = []
+    for move, found in zip(moves, after, strict=True):
+        steady = move * found > 0
+        share = ops.where(steady, found / ops.where(move == 0, 1.0, move), 1.0)
+        rates.append(ops.where(abs(share - 1) <= 1e-9, 0.0, ops.log(share) / ticks))
+    ticks = ops.where(fine, ops.minimum(2 * ticks, _MOST_TICKS), ops.maximum(ticks / 2, 1.0))
+    new = _Ticked(unflatten(x, there), after, rates, ticks)
+    return map_tree(lambda a, b: ops.where(fine, a, b), new, now._replace(ticks=ticks))
+
+
+def _ticked(link: Link, x: Any, backlog: Num, lost: Num) -> Any:
+    """The memory after endless periods, as averages and multiplied probabilities move.
+
+    If each change is the same share of the one before, many together are the sum of a geometric
+    series. Their number doubles as long as the change after them is the predicted one, else it is
+    halved.
+    """
+    first = leaves(x)
+    move = [
+        0.0 * a + b
+        for a, b in zip(first, leaves(_over_period(link, backlog, lost, x)), strict=True)
+    ]
+    start = _Ticked(x, move, [0.0 * a for a in first], 1.0 + 0.0 * first[0])
+    skip = write_out(_skip, (link, backlog, lost), (start,))
 
     def moving(carry: tuple) -> Num:
-        count, _, move, _, _ = carry
-        return (count < _ROUNDS) & ops.anywhere(move != 0)
+        some = (ops.anywhere(move != 0) for move in carry[1].move)
+        return (carry[0] < _ROUNDS) & functools.reduce(operator.or_, some)
 
     def go(carry: tuple) -> tuple:
-        count, v, move, rate, ticks = carry  # each step is exp(rate) of the one before
-        grown = ops.expm1(ticks * rate)
-        there = v + move * ops.where(rate == 0, ticks, grown / ops.expm1(rate))
-        there = ops.where((move != 0).any(axis=0), there, v)
-        next_move = step(there)
-        off = abs(next_move - move * (1 + grown))
-        same = (off <= 1e-6 * abs(move * (1 + grown)) + 1e-15 * abs(there)).all(axis=0)
-        fine = same | (ticks <= 1)
-        share = ops.where(move * next_move > 0, next_move / ops.where(move == 0, 1.0, move), 1.0)
-        like = abs(share - 1) <= 1e-9
-        found = ops.where(like, 0.0, ops.log(share) / ticks)
-        ticks = ops.where(fine, ops.minimum(2 * ticks, _MOST_TICKS), ops.maximum(ticks / 2, 1.0))
-        return (
-            count + 1, ops.where(fine, there, v), ops.where(fine, next_move, move),
-            ops.where(fine, found, rate), ticks,
-        )  # fmt: skip
+        return carry[0] + 1, unflatten(carry[1], skip(*leaves(carry[1])))
 
-    first = ops.stack(leaves(x))
-    move = step(first)
-    carry = (0, first, move, 0.0 * first, 1.0 + 0.0 * first[0])
-    return unflatten(x, list(repeat(moving, go, carry)[1]))
+    return repeat(moving, go, (0, start))[1].memory
 
 
 def signal_of(link: Link, x: Any, backlog: Num, lost: Num = 0.0) -> Signal:
@@ -231,45 +262,16 @@ class WeightedSignal(NamedTuple):
     signal: Signal
 
 
-def _exact_load(flows: Flows) -> Flows:
-    """The group with the load for its estimate, as at equilibrium."""
-    return dataclasses.replace(flows, estimator=Exact())
-
-
-_kept_exact_load = keep_for_each(_exact_load)
-
-
 def past_slow_start(flows: Flows, window: Num) -> Sender:
     """Senders with a window (m,) [packet], none of them in slow start."""
     s = start_sender(flows, window)
     return s._replace(slow=0.0 * window) if starts_slowly(flows) else s
 
 
-@keep_for_each
-def _programs(flows: Flows) -> dict[tuple[int, bool], Callable[..., tuple]]:
-    """The drift of a group, written out for each number of cases."""
-    return {}
-
-
 def _drift(
-    flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
+    flows: Flows, cases: list[WeightedSignal], rtt: Num, s: Sender, *, growth_on_all_acks: bool
 ) -> Sender:
     """Mean change of senders per second whose packets are all as old as their rate."""
-    numbers = leaves((s, cases, rtt))
-    if ops.traced(*numbers):
-        return _drift_as_written(flows, s, cases, rtt, growth_on_all_acks)
-    programs, key = _programs(flows), (len(cases), growth_on_all_acks)
-    if key not in programs:
-        programs[key] = write_out(
-            lambda s, cases, rtt: _drift_as_written(flows, s, cases, rtt, growth_on_all_acks),
-            s, cases, rtt,
-        )  # fmt: skip
-    return unflatten(s, programs[key](*numbers))
-
-
-def _drift_as_written(
-    flows: Flows, s: Sender, cases: list[WeightedSignal], rtt: Num, growth_on_all_acks: bool
-) -> Sender:
     parts = []
     for share, signal in cases:
         rate = sending_rate(flows, s, signal, rtt)
@@ -280,6 +282,15 @@ def _drift_as_written(
         )  # fmt: skip
         parts.append(scaled(share, change))
     return summed(*parts)
+
+
+def _growth(
+    flows: Flows, cases: list[WeightedSignal], rtt: Num, window: Num, *, growth_on_all_acks: bool
+) -> Num:
+    """Mean change of a window [packet/s] of senders without other memories."""
+    s = past_slow_start(flows, window)
+    change = _drift(flows, cases, rtt, s, growth_on_all_acks=growth_on_all_acks)
+    return flows.window.window(change.law)
 
 
 def _memories(flows: Flows, s: Sender) -> np.ndarray:
@@ -310,9 +321,10 @@ def _settle(
     bumps = np.concatenate([0.0 * bumps[:1], bumps]).reshape((1 + len(own), -1, *ones))
     is_own = np.isin(np.arange(len(leaves(s))), own).reshape((-1, *ones))
 
+    drift_of = write_out(_drift, (flows, cases, rtt), (s,), growth_on_all_acks=growth_on_all_acks)
+
     def change(values: Num) -> Num:
-        new = _drift(flows, unflatten(s, list(values)), cases, rtt, growth_on_all_acks)
-        return ops.stack([none + 0.0 * values[0] + v for v in leaves(new)])
+        return ops.stack([none + 0.0 * values[0] + v for v in drift_of(*values)])
 
     def step(carry: tuple) -> tuple:
         turn, _, values, _ = carry
@@ -349,7 +361,7 @@ def steady_sender(
     (m,) [packet] they have that one, and their other memories are steady.
     """
     if flows.estimator.remembers:  # at equilibrium the estimate is the load, whatever its code
-        exact = _exact_load(flows) if ops.traced(rtt) else _kept_exact_load(flows)
+        exact = dataclasses.replace(flows, estimator=Exact())
         s = steady_sender(exact, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window)
         return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
     law = flows.window
@@ -360,14 +372,19 @@ def steady_sender(
             return past_slow_start(flows, window)
         return _settle(flows, window, own, cases, rtt, growth_on_all_acks)[0]
 
-    def growth(log_window: Num, cases: list[WeightedSignal] = cases) -> Num:
-        window = ops.exp(log_window)
-        if len(own):
-            change = _settle(flows, window, own, cases, rtt, growth_on_all_acks)[1]
-        else:
-            s = past_slow_start(flows, window)
-            change = _drift(flows, s, cases, rtt, growth_on_all_acks)
-        return law.window(change.law)
+    def growth_under(cases: list[WeightedSignal]) -> Callable[[Num], Num]:
+        """The change of a window, given its logarithm, if all other memories are steady."""
+        if not len(own):
+            written = write_out(
+                _growth, (flows, cases, rtt), (rtt,), growth_on_all_acks=growth_on_all_acks
+            )
+            return lambda log_window: written(ops.exp(log_window))[0]
+
+        def growth(log_window: Num) -> Num:
+            window = ops.exp(log_window)
+            return law.window(_settle(flows, window, own, cases, rtt, growth_on_all_acks)[1].law)
+
+        return growth
 
     if window is not None:
         return sender(window)
@@ -377,7 +394,7 @@ def steady_sender(
     none = 0.0 * cases[0].signal.mark
     most = ops.where(law.max_window == math.inf, LARGEST_WINDOW, law.max_window)
     low, high = (end + none for end in (math.log(SMALLEST_WINDOW), ops.log(most)))
-    below, above = bisect(growth, low, high)
+    below, above = bisect(growth_under(cases), low, high)
     window = ops.where(above == high, most, ops.exp(below))  # it grows up to its cap
     floor = law.min_window  # above 1 it is enforced; below, only timeouts slow a sender
     window = ops.where(floor > 1, ops.maximum(window, floor), window)
@@ -387,7 +404,7 @@ def steady_sender(
             WeightedSignal(c.share, per_flow(c.signal._replace(mark=0.0, drop=0.0), rtt))
             for c in cases
         ]
-        falls = growth(floor, unmarked) <= 0
+        falls = growth_under(unmarked)(floor) <= 0
         window = ops.where(falls, ops.maximum(window, law.min_window), window)
     return sender(window)
 

@@ -43,6 +43,7 @@ from fluidcc.model.rates import (
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Flows, Network, to_arrays
 
+_KEPT = 64  # structures of networks
 _SETTLING = 4  # passes; outputs of a constant history depend on each other through few links
 
 
@@ -130,12 +131,24 @@ def _rates_before(net: Network, y: State, signals: tuple) -> tuple:
 
 def blank(net: Network) -> tuple[State, Outputs]:
     """State and outputs of a network with zeros for numbers: only their shapes matter."""
+    return _blank(*_structure(net))
 
+
+def _structure(net: Network) -> tuple[Any, tuple]:
+    """A network of arrays without its numbers: its tree and their shapes."""
+    leaves, treedef = jax.tree.flatten(net)
+    return treedef, tuple(jnp.shape(leaf) for leaf in leaves)
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _blank(treedef: Any, shapes: tuple) -> tuple[State, Outputs]:
     def both(net: Network) -> tuple[State, Outputs]:
         y = initial_state(net)
         return y, initial_outputs(net, y)
 
-    return jax.tree.map(lambda v: np.zeros(v.shape, v.dtype), jax.eval_shape(both, net))
+    numbers = [jax.ShapeDtypeStruct(shape, float) for shape in shapes]
+    found = jax.eval_shape(both, jax.tree.unflatten(treedef, numbers))
+    return jax.tree.map(lambda v: np.zeros(v.shape, v.dtype), found)
 
 
 def _held_columns(net: Network) -> tuple[int, ...]:
@@ -509,7 +522,7 @@ class NetworkEquation:
         return breakpoint_distances(args.net, self._state(y))
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=_KEPT)
 def _system(treedef: Any, shapes: tuple) -> System:
     """The system of all networks of one structure."""
     example = jax.tree.unflatten(treedef, [jnp.ones(shape) for shape in shapes])
@@ -545,8 +558,7 @@ def starts(net: Network, courses: tuple) -> tuple[Array, Numbers]:
 
 def system_of(net: Network) -> System:
     """The delay equation of a `prepared` network."""
-    leaves, treedef = jax.tree.flatten(net)
-    return _system(treedef, tuple(jnp.shape(leaf) for leaf in leaves))
+    return _system(*_structure(net))
 
 
 def prepared(net: Network, until: float) -> tuple[Network, tuple]:
