@@ -2,7 +2,9 @@
 
 import logging
 import os
+import platform
 import shutil
+from pathlib import Path
 
 
 def processors() -> int:
@@ -10,6 +12,16 @@ def processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def instructions() -> str:
+    """Kind of the processor, with its instruction sets if the system names them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = [line for line in lines if line.startswith(("model name", "flags", "Features"))]
+    return " ".join([platform.machine(), platform.processor(), *sorted(set(named))])
 
 
 def threads() -> int:

@@ -102,16 +102,16 @@ def as_array(number: Num) -> Num:
 
 def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function for arrays of JAX, and within `compiling` for NumPy's; `options` are those
-    of `jax.jit`.
+    of `compile_once`.
     """
     if function is None:
         return functools.partial(compiled, **options)
 
     @functools.cache
     def program() -> Callable[..., Any]:
-        from fluidcc.arrays import jax
+        from fluidcc.executables import compile_once
 
-        return jax.jit(function, **options)
+        return compile_once(function, **options)
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:

@@ -16,7 +16,6 @@ derivatives are then taken at neighbours that are not on the edge.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -45,6 +44,7 @@ from fluidcc.analysis.sliding import (
     with_exact_loads,
 )
 from fluidcc.arrays import jax, jnp
+from fluidcc.executables import compile_once
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import (
     Outputs,
@@ -214,7 +214,7 @@ class _Expanded(NamedTuple):
     outputs: Any
 
 
-@functools.partial(jax.jit, static_argnames="held")
+@compile_once(static_argnames="held")
 def _expanded(
     net: Network, op: OperatingPoint, along: Network, held: tuple[SlidingSurface, ...]
 ) -> Any:
@@ -350,7 +350,7 @@ def _at_end(eq: Equilibrium, k: int) -> bool:
 _LEVEL = 1e-9  # relative slope below which a curve is level: a grazing crossover, a double root
 
 
-@jax.jit
+@compile_once
 def _slopes(net: Network, op: OperatingPoint, along: Network, dv: Num, du: Num) -> tuple[Any, ...]:
     """Derivatives of A, B, C, D and the lags (K, ...) as parameters, state and outputs move."""
     at = local_state(net, op, jnp.zeros(()))

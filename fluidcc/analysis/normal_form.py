@@ -29,6 +29,7 @@ from fluidcc.analysis.linearize import free_states, linearize
 from fluidcc.analysis.local_model import local_state, present_function
 from fluidcc.analysis.winding import difference_decays
 from fluidcc.arrays import jax, jnp
+from fluidcc.executables import compile_once
 from fluidcc.model.delays import (
     DelayedInputs,
     ages,
@@ -257,7 +258,7 @@ def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
         largest = min(_SMALL_PART / np.max(share), _TO_KINK * nearest / np.max(np.abs(right)))
         sizes = largest * np.arange(-3, 4) / 3
         motion = (start, frequency, right, *others)
-        slopes = _network_slopes(net, eq.op, free, sizes, *motion)
+        slopes = _network_slopes(net, eq.op, free, sizes, motion)
         flat = np.asarray(slopes).reshape(len(sizes), -1)
         fit = np.linalg.solve(np.vander(sizes / largest, increasing=True), flat)
         shape = slopes.shape[1:]
@@ -265,15 +266,15 @@ def _of_network(eq: Equilibrium, frequency: float) -> NormalForm:
         return second.reshape(shape), third.reshape(shape)
 
     def kept(*motion: Any) -> tuple[Array, Array]:
-        off, slope = _flights(net, eq.op, free, *motion)
+        off, slope = _flights(net, eq.op, free, motion)
         return np.asarray(off), np.asarray(slope)
 
     return reduced(system, start, frequency, derivatives, kept if system.conserved else None)
 
 
-@functools.partial(jax.jit, static_argnums=2)
+@compile_once(static_argnames="free")
 def _network_slopes(
-    net: Network, equilibrium: OperatingPoint, free: tuple[int, ...], sizes: Num, *motion: Any
+    net: Network, equilibrium: OperatingPoint, free: tuple[int, ...], sizes: Num, motion: tuple
 ) -> Any:
     """Slopes by amplitude (sizes, times, unknowns) for a network whose `free` states move.
 
@@ -323,9 +324,9 @@ class _Moving:
         return ages_along(net, [fifo_delays(net, f, t, queue_at, _entry_time) for f in net.flows])
 
 
-@functools.partial(jax.jit, static_argnums=2)
+@compile_once(static_argnames="free")
 def _flights(
-    net: Network, equilibrium: OperatingPoint, free: tuple[int, ...], *motion: Any
+    net: Network, equilibrium: OperatingPoint, free: tuple[int, ...], motion: tuple
 ) -> tuple[Num, Num]:
     """Windows less flights to second order of the amplitude, their means over a period: (classes,)
     for a motion given by start, frequency, vector and mean, and their derivative by that mean.

@@ -25,6 +25,7 @@ from fluidcc.dde import located
 from fluidcc.dde.integrate import Status, power_of_two
 from fluidcc.dde.located import MOST_STEPS, Located
 from fluidcc.dde.system import System
+from fluidcc.executables import compile_once
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.network_mesh import periods, uniform_mesh
 from fluidcc.model.network_system import Numbers, initial_state, network_system, start
@@ -230,7 +231,7 @@ def _run_with_memory(run: Callable[..., Any], capacity: int, most: int) -> tuple
         capacity *= 8
 
 
-@functools.partial(jax.jit, static_argnames=("system", "capacity"))
+@compile_once(static_argnames=("system", "capacity"))
 def _run(
     net: Network, courses: tuple, until: Num, step: Num, times: Num, after: Num, along: Network,
     *, system: System, capacity: int,

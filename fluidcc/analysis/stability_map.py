@@ -29,6 +29,7 @@ from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
 from fluidcc.arrays import jax, jnp
+from fluidcc.executables import compile_once
 from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
@@ -272,7 +273,7 @@ def _agrees(first: OperatingPoint, second: OperatingPoint) -> Num:
     )
 
 
-@jax.jit
+@compile_once
 @jax.vmap
 def _solve(net: Network) -> tuple[Network, OperatingPoint, Num]:
     """The fluid network, its operating point, and whether all initial states of laws lead to it."""
@@ -299,7 +300,7 @@ def _hold_jumps(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, Num]:
     return op._replace(laws=tuple(laws)), jnp.stack(steady)
 
 
-@functools.partial(jax.jit, static_argnames="jumps")
+@compile_once(static_argnames="jumps")
 def _linearise(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> OperatingPoints:
     """Linearise networks at equilibrium (P,); `jumps`: some links are on a discontinuity."""
 

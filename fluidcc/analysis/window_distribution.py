@@ -23,6 +23,7 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.arrays import jax, jnp
+from fluidcc.executables import compile_once
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Signal, Since
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
@@ -177,19 +178,19 @@ class _Grid(NamedTuple):
     cuts: Array  # (rows * columns,), what these leave
 
 
-@jax.jit
+@compile_once
 def _grown(law: AbstractWindowLaw, w: Any) -> Any:
     """Windows after growth on one ACK."""
     return jnp.minimum(w + law.on_ack(w, _ONE), law.max_window)
 
 
-@jax.jit
+@compile_once
 def _cut(law: AbstractWindowLaw, w: Any) -> Any:
     """Windows after a reaction."""
     return jnp.maximum(w + law.on_mark(w, _ONE), law.min_window)
 
 
-@jax.jit
+@compile_once
 def _orbits(law: AbstractWindowLaw, starts: Any, half: Any) -> Any:
     """Windows (k,) after all steps, and those as steps on 2 `half` + 1 ACKs begin and in between.
 

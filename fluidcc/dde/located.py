@@ -36,6 +36,7 @@ from fluidcc.dde.integrate import (
 from fluidcc.dde.machine import Machine
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.track import Track
+from fluidcc.executables import compile_once
 
 MOST_STEPS = 1 << 22
 _TRACED_STEPS = 1 << 14
@@ -210,9 +211,8 @@ def states(run: Run, t: Array, size: int) -> Array:
     return remembered(run, t)[:, tr.width(run.track) - size :]
 
 
-@functools.partial(
-    jax.jit,
-    static_argnames=("system", "capacity", "jump", "batched", "refined", "dense", "shared"),
+@compile_once(
+    static_argnames=("system", "capacity", "jump", "batched", "refined", "dense", "shared")
 )
 def _located(
     system: System,

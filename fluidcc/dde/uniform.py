@@ -35,6 +35,7 @@ from fluidcc.dde.integrate import (
 )
 from fluidcc.dde.steps import Lane, Ring, Saved, Stepper, write_rows
 from fluidcc.dde.system import Args, System
+from fluidcc.executables import compile_once
 
 _SLOTS = 1 << 10  # of a ring if the lags are unknown, and the most of a short one
 _MOST_LANES = 64  # most trajectories that a processor steps together
@@ -208,9 +209,7 @@ def _lanes(ring: int, saved: float, share: int) -> int:
     return 32 if fit >= 16 else 8  # 16 are slower than 32 wherever they would be taken
 
 
-@functools.partial(
-    jax.jit, static_argnames=("system", "slots", "lanes", "batched", "single", "shared")
-)
+@compile_once(static_argnames=("system", "slots", "lanes", "batched", "single", "shared"))
 def _uniform(
     system: System,
     y0: Array,

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from fluidcc import ops
-from fluidcc.arrays import jax, jnp
+from fluidcc.arrays import jax
 from fluidcc.dde.integrate import power_of_two
 from fluidcc.dde.uniform import Uniform
 from fluidcc.laws.law import Ack, Arrival
 from fluidcc.model.delays import ages_along, explicit_delays
 from fluidcc.model.fluid import as_fluid
 from fluidcc.ops import Num
+from fluidcc.programs import flatten, leaves, map_tree
 from fluidcc.scenario.network import Link, Network
 
 _STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
@@ -40,17 +40,17 @@ def reach(net: Network) -> Reach:
     """How far a network of the fluid model looks back."""
     empty = tuple(0.0 for _ in net.links)
     delays = [explicit_delays(net, flows, empty) for flows in net.flows]
-    ages = ravel_pytree(ages_along(net, delays)._replace(paces=()))[0]
+    ages = flatten(ages_along(net, delays)._replace(paces=()))
     waits = [
         sum(net.links[k].buffer / least_rate(net.links[k]) for k in flows.route)
         for flows in net.flows
     ]
-    trips = [jnp.asarray(flows.rtt, float) for flows in net.flows]
+    longest = [ops.greatest(f.rtt) + wait for f, wait in zip(net.flows, waits, strict=True)]
     return Reach(
-        jnp.min(jnp.where(ages > 0, ages, jnp.inf)),
-        jnp.min(jnp.stack([jnp.min(rtt) for rtt in trips])),
-        jnp.max(jnp.stack([jnp.max(r) + w for r, w in zip(trips, waits, strict=True)])),
-        jnp.min(jnp.stack([_memory(link) for link in net.links])),
+        ops.least(ops.where(ages > 0, ages, math.inf)),
+        ops.least(ops.stack([ops.least(flows.rtt) for flows in net.flows])),
+        ops.greatest(ops.stack(longest)),
+        ops.least(ops.stack([_memory(link) for link in net.links])),
     )
 
 
@@ -61,8 +61,8 @@ def _memory(link: Link) -> Num:
     time = 1.0 / link.capacity
     packet = Arrival(1.0, time, 0.0, link.capacity)
     still = link.queue.start(0.0)
-    moved = jax.tree.map(lambda v: v + _MOVED, still)
-    changes = (jax.tree.leaves(link.queue.on_arrival(x, packet)) for x in (still, moved))
+    moved = map_tree(lambda v: v + _MOVED, still)
+    changes = (leaves(link.queue.on_arrival(x, packet)) for x in (still, moved))
     shares = [abs(b - a) / _MOVED for a, b in zip(*changes, strict=True)]
     most = functools.reduce(ops.maximum, shares, 0.0)
     return time / ops.maximum(most, 1e-300)

@@ -12,6 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde.system import Events, System
+from fluidcc.executables import compile_once
 from fluidcc.laws.law import SIGNALS, Arrival, Signal
 from fluidcc.model.delays import (
     DelayedInputs,
@@ -538,17 +539,18 @@ def _system(treedef: Any, shapes: tuple) -> System:
         kinks=equation.kinks,
         held=_held_columns(example),
         leading=equation.layout.leading,
+        structure=jax.tree.map(jax.typeof, example),
     )
 
 
-@jax.jit
+@compile_once
 def start(net: Network, courses: tuple) -> tuple[Array, Array]:
     """State and record before the start."""
     state = initial_state(net, courses)
     return ravel_pytree(state)[0], record_of(net, state, initial_outputs(net, state))
 
 
-@jax.jit
+@compile_once
 @jax.vmap
 def starts(net: Network, courses: tuple) -> tuple[Array, Numbers]:
     """States before the start and numbers of many networks of one structure, stacked."""

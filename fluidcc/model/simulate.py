@@ -12,6 +12,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate
 from fluidcc.dde.located import Located
 from fluidcc.dde.uniform import Uniform
+from fluidcc.executables import compile_once
 from fluidcc.laws.law import combine
 from fluidcc.model.advice import advice
 from fluidcc.model.delays import Outputs, State, explicit_delays, round_trip
@@ -253,7 +254,7 @@ def _report_flows(net: Network, i: int, y: State, outputs: Outputs) -> tuple:
     return window, rate, rtt, signal.mark * each, signal.drop * each, load, active, slow
 
 
-@jax.jit
+@compile_once
 def report(net: Network, states: jax.Array, records: jax.Array) -> Reports:
     """Numbers of each link and each group over time, from states (T, n) and records (T, U)."""
     y, outputs = blank(net)

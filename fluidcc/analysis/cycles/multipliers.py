@@ -10,7 +10,6 @@ differences are as accurate as the run, across jumps of a signal, recorded queue
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +19,14 @@ import scipy.sparse.linalg
 from fluidcc.analysis.cycles.collocation import Equations
 from fluidcc.analysis.cycles.orbit import Array, Orbit
 from fluidcc.analysis.cycles.settled import Run, describe, last_return
-from fluidcc.arrays import jax, jnp, lax
+from fluidcc.arrays import jnp, lax
 from fluidcc.dde import located
 from fluidcc.dde import track as tr
 from fluidcc.dde.integrate import Status, power_of_two
 from fluidcc.dde.machine import moved
 from fluidcc.dde.system import Args, System
 from fluidcc.dde.trial import Carry
+from fluidcc.executables import compile_once
 
 _DENSE = 800  # largest number of history unknowns for which all multipliers are computed
 _WANTED = 12
@@ -248,7 +248,7 @@ def returned(seen: Array, clock: Array) -> float:
     return float(np.max(apart))
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
+@compile_once(static_argnames="system")
 def _start_run(system: System, y0: Any, t0: Any, step: Any, args: Args) -> Carry:
     """The start of a run from the constant history, with memory for a few steps only."""
     return located.Machine(system, t0, t0 + step, step, args).start(y0, _LEAST_ROOM, 1)
@@ -265,7 +265,7 @@ def _enlarge(carry: Carry, capacity: int) -> Carry:
     return carry._replace(track=track, events=longer(carry.events))
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
+@compile_once(static_argnames="system")
 def _follow(
     system: System, carry: Carry, t0: Any, until: Any, step: Any, args: Args, move: Any
 ) -> tuple[Carry, Any]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde.system import System, no_look
+from fluidcc.executables import compile_once
 
 Array = NDArray[Any]
 
@@ -121,7 +122,7 @@ def in_chunks(function: Any, args: Any, *arrays: Array) -> Any:
                  for part in zip(*parts, strict=True))  # fmt: skip
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@compile_once(static_argnames=("function", "system", "columns"))
 def _with_jacobians(
     function: Any, system: System, columns: tuple[int, ...], args: Any, y: Any, z: Any, mode: Any
 ) -> Any:
@@ -161,7 +162,7 @@ def _conditions(
     return jnp.concatenate([*parts, jnp.zeros(0)])
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@compile_once(static_argnames="system")
 def _modes(system: System, args: Any, y: Any, z: Any) -> tuple[Any]:
     now, none = jnp.zeros(()), jnp.zeros(0, jnp.int32)
 

@@ -1,0 +1,136 @@
+"""Executables of JAX kept on disk, so that a later process neither traces, lowers nor compiles.
+
+They are found by the structure of their arguments: classes, names, shapes, never numbers. A file
+has its digest in its name, and is made anew if it is damaged or comes from another version,
+processor or setting. What depends on code that is neither this package's nor a law file's is
+compiled in each process.
+"""
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import hashlib
+import inspect
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from fluidcc.arrays import jax
+from fluidcc.folders import SHOWING, compiled_folder, fingerprint, is_sound, sealed_name, whole
+from fluidcc.machine import instructions, processors
+
+_MOST = 256  # structures of arguments of one function, whose executables a process holds
+_ENDING = ".program"
+
+
+def compile_once(
+    function: Callable[..., Any] | None = None, *, static_argnames: str | tuple[str, ...] = ()
+) -> Any:
+    """`jax.jit`, whose executables for processors are kept on disk."""
+    if function is None:
+        return functools.partial(compile_once, static_argnames=static_argnames)
+    static = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
+    signature, jitted = inspect.signature(function), jax.jit(function, static_argnames=static)
+
+    @functools.lru_cache(_MOST)
+    def program(tree: Any, kinds: tuple, options: tuple) -> Callable[..., Any]:
+        numbers = [jax.ShapeDtypeStruct(k.shape, k.dtype, weak_type=k.weak_type) for k in kinds]
+        given, chosen = jax.tree.unflatten(tree, numbers), dict(options)
+        lower = functools.partial(jitted.lower, **given, **chosen)
+        try:
+            name = _name_of(function)
+            key = _text((name, jax.tree.unflatten(tree, kinds), options))
+        except _UnknownCodeError:
+            return lower().compile()
+        return _kept(name, key, lower)
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        given = signature.bind(*args, **named).arguments
+        options = tuple((name, given.pop(name)) for name in static if name in given)
+        numbers, tree = jax.tree.flatten(given)
+        if any(isinstance(number, jax.core.Tracer) for number in numbers):
+            return jitted(*args, **named)
+        return program(tree, tuple(map(jax.typeof, numbers)), options)(**given)
+
+    return call
+
+
+_fetched: list[str] = []  # one for each executable that JAX found in a cache of its own
+
+
+def _note(event: str, **_: Any) -> None:
+    if event.endswith("/cache_hits"):
+        _fetched.append(event)
+
+
+jax.monitoring.register_event_listener(_note)
+
+
+def _kept(name: str, key: str, lower: Callable[[], Any]) -> Callable[..., Any]:
+    """The executable from its file; made, and kept, if there is none that is sound."""
+    from jax.experimental import serialize_executable
+
+    folder = compiled_folder("programs")
+    digest = hashlib.sha256(f"{_surroundings()}{key}".encode()).hexdigest()[:32]
+    stem = f"{name.rpartition('.')[2]}-{digest}"
+    for file in folder.glob(f"{stem}-*{_ENDING}"):
+        data = file.read_bytes()
+        if is_sound(file, data):
+            return serialize_executable.deserialize_and_load(*pickle.loads(data))
+        file.unlink(missing_ok=True)
+    before = len(_fetched)
+    made = lower().compile()
+    if len(_fetched) == before:  # else it has lost its functions, and cannot be saved again
+        with contextlib.suppress(OSError):  # a full disk only costs time
+            data = pickle.dumps(serialize_executable.serialize(made))
+            with whole(folder / sealed_name(stem, data, _ENDING)) as part:
+                part.write_bytes(data)
+    return made
+
+
+@functools.cache
+def _surroundings() -> str:
+    """What code depends on besides its arguments."""
+    devices = [f"{d.platform} {d.device_kind}" for d in jax.devices()]
+    settings = os.environ.get("XLA_FLAGS", "")
+    return f"{fingerprint(*SHOWING)} {devices} {instructions()} {processors()} {settings}\n"
+
+
+class _UnknownCodeError(Exception):
+    """A structure depends on code that may change without our knowledge."""
+
+
+def _name_of(code: Any) -> str:
+    """Name of a class or function, with the digest of the law file that it comes from."""
+    module = code.__module__
+    digest = getattr(sys.modules.get(module), "__digest__", None)
+    if not module.startswith(("fluidcc.", "builtins")) and digest is None:
+        raise _UnknownCodeError
+    return f"{module}.{digest or ''}.{code.__qualname__}"
+
+
+def _text(thing: Any) -> str:
+    """A text for each structure; raises _UnknownCodeError if there is none to rely on."""
+    if thing is None or isinstance(thing, str | bytes | bool | int | float):
+        return f"{_name_of(type(thing))} {thing!r}"
+    if isinstance(thing, jax.core.ShapedArray):
+        return f"{thing.shape} {thing.dtype} {thing.weak_type}"
+    if isinstance(thing, dict):
+        return f"{{{', '.join(f'{_text(k)}: {_text(v)}' for k, v in thing.items())}}}"
+    if isinstance(thing, tuple | list):
+        return f"{_name_of(type(thing))}({', '.join(map(_text, thing))})"
+    if isinstance(thing, type) or (inspect.isfunction(thing) and not thing.__closure__):
+        return _name_of(thing)
+    if isinstance(thing, enum.Enum):
+        return f"{_name_of(type(thing))}.{thing.name}"
+    structure = getattr(thing, "structure", None)
+    if structure is not None:
+        return f"{_name_of(type(thing))} {_text(structure)}"
+    if dataclasses.is_dataclass(thing):
+        fields = {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)}
+        return f"{_name_of(type(thing))} {_text(fields)}"
+    raise _UnknownCodeError
