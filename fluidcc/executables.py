@@ -45,7 +45,7 @@ def compile_once(
             key = _text((name, jax.tree.unflatten(tree, kinds), options))
         except _UnknownCodeError:
             return lower().compile()
-        return _kept(name, key, lower)
+        return _kept(name, key, lower, jax.tree.structure(((), given)))
 
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
@@ -70,8 +70,10 @@ def _note(event: str, **_: Any) -> None:
 jax.monitoring.register_event_listener(_note)
 
 
-def _kept(name: str, key: str, lower: Callable[[], Any]) -> Callable[..., Any]:
-    """The executable from its file; made, and kept, if there is none that is sound."""
+def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[..., Any]:
+    """The executable from its file; made, and kept, if there is none that is sound. `tree` is that
+    of its arguments.
+    """
     from jax.experimental import serialize_executable
 
     folder = compiled_folder("programs")
@@ -80,13 +82,16 @@ def _kept(name: str, key: str, lower: Callable[[], Any]) -> Callable[..., Any]:
     for file in folder.glob(f"{stem}-*{_ENDING}"):
         data = file.read_bytes()
         if is_sound(file, data):
-            return serialize_executable.deserialize_and_load(*pickle.loads(data))
+            code, result = pickle.loads(data)
+            results = jax.tree.structure(result)
+            return serialize_executable.deserialize_and_load(code, tree, results)
         file.unlink(missing_ok=True)
     before = len(_fetched)
     made = lower().compile()
     if len(_fetched) == before:  # else it has lost its functions, and cannot be saved again
+        code, _, results = serialize_executable.serialize(made)
+        data = pickle.dumps((code, jax.tree.unflatten(results, range(results.num_leaves))))
         with contextlib.suppress(OSError):  # a full disk only costs time
-            data = pickle.dumps(serialize_executable.serialize(made))
             with whole(folder / sealed_name(stem, data, _ENDING)) as part:
                 part.write_bytes(data)
     return made

@@ -145,27 +145,34 @@ class _Ticked(NamedTuple):
     ticks: Num
 
 
+def _ends(link: Link) -> list[tuple[float, float]]:
+    """The range in which the rules keep each number of a memory; infinite if it has no ends."""
+    ranges = [field.info.within for field in link.queue.states.values()]
+    ends = [(each, *each.ends) for each in ranges]
+    return [(a if a in each else -math.inf, b if b in each else math.inf) for each, a, b in ends]
+
+
 def _skip(link: Link, backlog: Num, lost: Num, now: _Ticked) -> _Ticked:
-    """Skip many periods at once, as long as the change after them is the predicted one."""
-    x, moves, ticks = now.memory, now.move, now.ticks
-    v = leaves(x)
-    each = list(zip(v, moves, now.rate, strict=True))
-    grown = [ops.expm1(ticks * rate) for rate in now.rate]
-    there = [
-        a + move * ops.where(rate == 0, ticks, more / ops.where(rate == 0, 1.0, ops.expm1(rate)))
-        for (a, move, rate), more in zip(each, grown, strict=True)
-    ]
-    moving = functools.reduce(operator.or_, (move != 0 for move in moves))
-    there = [ops.where(moving, a, b) for a, b in zip(there, v, strict=True)]
+    """Skip many periods at once, as long as the change after them is the predicted one; at an end
+    of its range a number moves no more.
+    """
+    x, ticks = now.memory, now.ticks
+    moving = functools.reduce(operator.or_, (move != 0 for move in now.move))
+    there, due = [], []
+    for v, move, rate, (low, high) in zip(leaves(x), now.move, now.rate, _ends(link), strict=True):
+        grown = ops.expm1(ticks * rate)
+        many = ops.where(rate == 0, ticks, grown / ops.where(rate == 0, 1.0, ops.expm1(rate)))
+        free = ops.where(moving, v + move * many, v)
+        there.append(ops.clip(free, low, high))
+        due.append(ops.where((free < low) | (free > high), 0.0, move * (1 + grown)))
     after = leaves(_over_period(link, backlog, lost, unflatten(x, there)))
-    due = [move * (1 + more) for move, more in zip(moves, grown, strict=True)]
     same = [
         abs(found - expected) <= 1e-6 * abs(expected) + 1e-15 * abs(a)
         for found, expected, a in zip(after, due, there, strict=True)
     ]
     fine = functools.reduce(operator.and_, same) | (ticks <= 1)
     rates = []
-    for move, found in zip(moves, after, strict=True):
+    for move, found in zip(now.move, after, strict=True):
         steady = move * found > 0
         share = ops.where(steady, found / ops.where(move == 0, 1.0, move), 1.0)
         rates.append(ops.where(abs(share - 1) <= 1e-9, 0.0, ops.log(share) / ticks))
@@ -182,21 +189,21 @@ def _ticked(link: Link, x: Any, backlog: Num, lost: Num) -> Any:
     halved.
     """
     first = leaves(x)
-    move = [
-        0.0 * a + b
-        for a, b in zip(first, leaves(_over_period(link, backlog, lost, x)), strict=True)
-    ]
+    changes = leaves(_over_period(link, backlog, lost, x))
+    move = [0.0 * a + b for a, b in zip(first, changes, strict=True)]
     start = _Ticked(x, move, [0.0 * a for a in first], 1.0 + 0.0 * first[0])
-    skip = write_out(_skip, (link, backlog, lost), (start,))
+    skip, size = write_out(_skip, (link, backlog, lost), (start,)), len(first)
 
     def moving(carry: tuple) -> Num:
-        some = (ops.anywhere(move != 0) for move in carry[1].move)
-        return (carry[0] < _ROUNDS) & functools.reduce(operator.or_, some)
+        count, numbers = carry
+        some = (ops.anywhere(move != 0) for move in numbers[size : 2 * size])
+        return (count < _ROUNDS) & functools.reduce(operator.or_, some)
 
     def go(carry: tuple) -> tuple:
-        return carry[0] + 1, unflatten(carry[1], skip(*leaves(carry[1])))
+        return carry[0] + 1, skip(*carry[1])
 
-    return repeat(moving, go, (0, start))[1].memory
+    numbers = repeat(moving, go, (0, tuple(leaves(start))))[1]
+    return unflatten(x, numbers[:size])
 
 
 def signal_of(link: Link, x: Any, backlog: Num, lost: Num = 0.0) -> Signal:
