@@ -139,7 +139,7 @@ def write_out(
     called as it is. Raises ValueError if it branches in Python on a number.
     """
     if ops.traced(*leaves((held, free))):
-        return lambda *numbers: leaves(function(*held, *unflatten(free, numbers), **options))
+        return lambda *numbers: tuple(leaves(function(*held, *unflatten(free, numbers), **options)))
     key = (function, _shape(held), _shape(free), *options.values())
     if key not in _written:
         _written[key] = _record(function, held, free, options)
