@@ -8,9 +8,6 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
-from fluidcc.folders import keep_compiled  # noqa: E402
-
-keep_compiled()  # before JAX is imported
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 from gallery import figures_of_fluidcc  # noqa: E402

@@ -12,7 +12,6 @@ import jax.numpy as jnp  # noqa: F401
 from jax import lax  # noqa: F401
 from jax.tree_util import GetAttrKey
 
-from fluidcc.folders import postponed
 from fluidcc.machine import about_a_card
 from fluidcc.module import classes, make, registrar, structure
 
@@ -42,5 +41,3 @@ if not registrar:
     registrar.append(_register)
     for each in classes:
         _register(each)
-    while postponed:
-        postponed.pop(0)()

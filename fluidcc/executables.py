@@ -47,6 +47,8 @@ def compile_once(
             return lower().compile()
         return _kept(name, key, lower, jax.tree.structure(((), given)))
 
+    _programs.append(program)
+
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         given = signature.bind(*args, **named).arguments
@@ -57,6 +59,15 @@ def compile_once(
         return program(tree, tuple(map(jax.typeof, numbers)), options)(**given)
 
     return call
+
+
+_programs: list[Any] = []
+
+
+def forget() -> None:
+    """Drop all executables of this process, as `jax.clear_caches` does with those of `jax.jit`."""
+    for program in _programs:
+        program.cache_clear()
 
 
 _fetched: list[str] = []  # one for each executable that JAX found in a cache of its own

@@ -19,7 +19,7 @@ import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -41,9 +41,6 @@ ELSEWHERE = "FLUIDCC_CACHE_DIR names another folder"
 """Advice for a folder that cannot be used."""
 
 _PRIVATE = 0o700
-
-postponed: list[Callable[[], None]] = []
-"""Called as soon as `fluidcc.arrays` has imported JAX."""
 
 
 def kept_in(name: str) -> Path:
@@ -136,25 +133,6 @@ def _warn_not_kept(place: str | Path, error: OSError) -> None:
 @functools.cache
 def _warn_once(text: str) -> None:
     warnings.warn(text, stacklevel=1)
-
-
-def keep_compiled() -> None:
-    """Let JAX reuse code that an earlier process compiled; call it before JAX is imported."""
-    try:
-        folder = own_folder("jax")
-    except OSError as error:
-        _warn_not_kept(error.filename, error)
-        return
-    # a full disk only costs time, which is not worth a warning for each function
-    warnings.filterwarnings("ignore", "Error (reading|writing) persistent compilation cache")
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-    sealing = functools.partial(seal_compiled, folder)
-    if "fluidcc.arrays" in sys.modules:
-        sealing()
-    else:
-        postponed.append(sealing)
 
 
 def writable(folder: Path) -> bool:
@@ -315,29 +293,3 @@ def damaged(folder: Path) -> list[Path]:
             if not file.is_file() or seal(file.read_bytes()) != known:
                 out.append(file if name else mark)
     return out
-
-
-@functools.cache
-def seal_compiled(folder: Path) -> None:
-    """Seal the files of JAX's compilation cache in a folder: damaged ones are compiled again."""
-    from jax._src import compilation_cache
-    from jax._src.lru_cache import LRUCache
-
-    base: type[LRUCache] = compilation_cache.LRUCache  # pyright: ignore[reportPrivateImportUsage]
-
-    class Sealed(base):
-        """JAX's cache; only files in `folder` are sealed."""
-
-        def get(self, key: str) -> bytes | None:
-            with self._sealed(key):
-                return super().get(key)
-
-        def put(self, key: str, value: bytes) -> None:
-            with self._sealed(key):
-                super().put(key, value)
-
-        def _sealed(self, key: str) -> AbstractContextManager[None]:
-            is_ours = Path(self.path) == folder
-            return sealed(folder, key, f"{key}-cache") if is_ours else contextlib.nullcontext()
-
-    compilation_cache.LRUCache = Sealed  # pyright: ignore[reportPrivateImportUsage]

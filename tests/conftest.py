@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from fluidcc import fast_cpu
 from fluidcc.cli.app import app
+from fluidcc.executables import forget
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -46,6 +47,7 @@ def _spare_the_collector():
         gc.unfreeze()
         eqx.clear_caches()
         jax.clear_caches()
+        forget()
     gc.collect()
     gc.freeze()
 

@@ -31,7 +31,7 @@ from fluidcc.analysis.window_distribution import (
     stands_still,
     window_distribution,
 )
-from fluidcc.arrays import jax, jnp
+from fluidcc.arrays import jax
 from fluidcc.laws.law import Since
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.rates import received
@@ -263,9 +263,9 @@ def _of_a_switch(
 
 def _queue_at(link: Link, longest: float, signal: float) -> float:
     """The queue [packet] at which a link gives a smaller signal."""
-    tried = jnp.linspace(0.0, longest, 201)
-    given = np.asarray(jax.vmap(lambda q: steady_signal(link, q).either)(tried))
-    return max(float(np.interp(signal, given, np.asarray(tried))), 1e-9)
+    tried = np.linspace(0.0, longest, 201)
+    given = np.broadcast_to(steady_signal(link, tried).either, tried.shape)
+    return max(float(np.interp(signal, given, tried)), 1e-9)
 
 
 def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float]) -> Iterator[str]:

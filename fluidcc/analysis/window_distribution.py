@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
-import scipy.signal
 import scipy.sparse
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
@@ -235,7 +235,8 @@ def _along(source: Array, keep: float) -> Array:
 
     The last row stands for everything above it.
     """
-    visits: Any = scipy.signal.lfilter([1.0], [1.0, -keep], source, axis=0)
+    band = np.array([1.0, -keep])[:, None] * np.ones(len(source))
+    visits = scipy.linalg.solve_banded((1, 0), band, source)
     visits[-1] /= 1 - keep
     return visits
 

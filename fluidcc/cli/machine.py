@@ -28,7 +28,7 @@ _UNTIL = 1.0  # [s]: compiled code does not depend on it
 
 
 _CONTENTS = {
-    "jax": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
+    "programs": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
     "faults": "reports of failures",
 }  # fmt: skip
 _ITSELF_FROM = (0, 12)  # from this version JAX compiles loops as a whole by default
@@ -87,7 +87,7 @@ def precompile_scenario(scenarios: list[str] | None, fast_cpu: bool) -> None:
 
 
 def precompile(net: Any) -> Iterator[tuple[str, float, str]]:
-    """Call each verb once on a network; compiled code is kept by `keep_compiled`.
+    """Call each verb once on a network; compiled code is kept.
 
     Yields name, time of that call [s], and the error if there was one, as each verb ends. Other
     values in the same network compile nothing more; other laws, or other numbers of links and
@@ -190,7 +190,7 @@ def _devices() -> Iterator[Finding]:
 
 def _caches() -> Iterator[Finding]:
     try:
-        home = own_folder("jax").parent
+        home = own_folder("programs").parent
     except OSError as error:
         yield Finding("cache", "folder", str(error.filename), False, _cure(error))
         return
@@ -218,7 +218,7 @@ def _cache(folder: Path) -> Finding:
     )
     size = as_text(float(sum(file.stat().st_size for file in files)))
     bad = damaged(folder)
-    if folder.name == "results":
+    if folder.name in ("results", "programs"):
         bad = [file for file in files if not is_sound(file, file.read_bytes())]
     if not bad:
         return Finding("cache", folder.name, f"{name}: {len(files)} files, {size}")

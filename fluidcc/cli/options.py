@@ -17,7 +17,7 @@ import typer
 
 from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError
-from fluidcc.folders import keep_compiled, read_standard_input, writable
+from fluidcc.folders import read_standard_input, writable
 from fluidcc.scenario.parsing import Faults, count, seconds, value_of
 
 if TYPE_CHECKING:
@@ -210,7 +210,6 @@ def _check_kept(
 
 def begin(fast_cpu: bool) -> None:
     """Prepare JAX for a command, before it is imported."""
-    keep_compiled()
     if fast_cpu:
         from fluidcc.dde.cpu import fast_cpu as switch_on
 

@@ -18,7 +18,6 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from fluidcc.errors import ScenarioError
-from fluidcc.folders import keep_compiled
 from fluidcc.sweep.workers import end_with_parent
 
 Progress = Callable[[float], None]
@@ -184,7 +183,6 @@ def _serve(pipe: Connection) -> None:
     """Do work as it is received, until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and ends this one
     threading.Thread(target=end_with_parent, daemon=True).start()
-    keep_compiled()
     from fluidcc.memory import shared_by
 
     def progress(share: float) -> None:

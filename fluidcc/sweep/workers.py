@@ -44,7 +44,6 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING
 
 from fluidcc.errors import SweepStopped, extra
-from fluidcc.folders import keep_compiled
 from fluidcc.machine import processors
 
 if TYPE_CHECKING:
@@ -181,7 +180,6 @@ def work(pickled: bytes, first: int, last: int) -> "Chunk":
 @functools.lru_cache(maxsize=1)
 def _job(pickled: bytes) -> "Job":
     """The job of a sweep, unpickled once; this imports JAX."""
-    keep_compiled()
     return pickle.loads(pickled)
 
 

@@ -4,9 +4,8 @@ import random
 
 import pytest
 from full_disk import small_files
-from jax._src import compilation_cache
 
-from fluidcc.folders import compiled_folder, damaged, seal_compiled
+from fluidcc.folders import compiled_folder, damaged
 from fluidcc.packets.hooks import module_from
 
 HALF = """import numba
@@ -68,28 +67,3 @@ def test_disks_that_are_all_full_are_named_with_a_way_out(tmp_path, monkeypatch)
         pytest.raises(OSError, match=r"TMPDIR .*numba"),
     ):
         again(HALF + "# of which nothing is kept yet\n")
-
-
-# -- What JAX keeps of what it compiled
-KEY = "jit_f-0123"
-
-
-@pytest.fixture
-def kept(tmp_path, monkeypatch):
-    """A folder, and JAX's cache there."""
-    monkeypatch.setattr(compilation_cache, "LRUCache", compilation_cache.LRUCache)
-    seal_compiled(tmp_path)
-    cache, _ = compilation_cache.get_file_cache(str(tmp_path))
-    return tmp_path, cache
-
-
-@pytest.mark.parametrize("damaged", [b"", b"cod", b"Code"])
-def test_a_damaged_file_is_deleted_and_made_anew(kept, damaged):
-    folder, cache = kept
-    cache.put(KEY, b"code")
-    assert cache.get(KEY) == b"code"
-    (folder / f"{KEY}-cache").write_bytes(damaged)
-    assert cache.get(KEY) is None
-    assert not list(folder.iterdir())
-    cache.put(KEY, b"code")
-    assert cache.get(KEY) == b"code"
