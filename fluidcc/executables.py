@@ -18,12 +18,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from fluidcc.arrays import jax
+from jax.core import ShapedArray, Tracer
+
+from fluidcc.arrays import jax, jnp
 from fluidcc.folders import SHOWING, compiled_folder, fingerprint, is_sound, sealed_name, whole
 from fluidcc.machine import instructions, processors
 
 _MOST = 256  # structures of arguments of one function, whose executables a process holds
 _ENDING = ".program"
+_LAPACK = b"lapack_"  # begins the names of its functions in a program
 
 
 def compile_once(
@@ -54,7 +57,7 @@ def compile_once(
         given = signature.bind(*args, **named).arguments
         options = tuple((name, given.pop(name)) for name in static if name in given)
         numbers, tree = jax.tree.flatten(given)
-        if any(isinstance(number, jax.core.Tracer) for number in numbers):
+        if any(isinstance(number, Tracer) for number in numbers):
             return jitted(*args, **named)
         return program(tree, tuple(map(jax.typeof, numbers)), options)(**given)
 
@@ -94,6 +97,8 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
         data = file.read_bytes()
         if is_sound(file, data):
             code, result = pickle.loads(data)
+            if _LAPACK in code:
+                _start_lapack()
             results = jax.tree.structure(result)
             return serialize_executable.deserialize_and_load(code, tree, results)
         file.unlink(missing_ok=True)
@@ -106,6 +111,12 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
             with whole(folder / sealed_name(stem, data, _ENDING)) as part:
                 part.write_bytes(data)
     return made
+
+
+@functools.cache
+def _start_lapack() -> None:
+    """Let JAX find the functions of LAPACK, which it does when it lowers the first call of one."""
+    jax.jit(jnp.linalg.svd).lower(jax.ShapeDtypeStruct((1, 1), float))
 
 
 @functools.cache
@@ -133,7 +144,7 @@ def _text(thing: Any) -> str:
     """A text for each structure; raises _UnknownCodeError if there is none to rely on."""
     if thing is None or isinstance(thing, str | bytes | bool | int | float):
         return f"{_name_of(type(thing))} {thing!r}"
-    if isinstance(thing, jax.core.ShapedArray):
+    if isinstance(thing, ShapedArray):
         return f"{thing.shape} {thing.dtype} {thing.weak_type}"
     if isinstance(thing, dict):
         return f"{{{', '.join(f'{_text(k)}: {_text(v)}' for k, v in thing.items())}}}"

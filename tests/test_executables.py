@@ -23,11 +23,20 @@ for name, found in fc.window_distributions(fc.load(sys.argv[1])).groups.items():
 """
 
 
-def begin(cache, *words, **settings):
+CALLS = """
+import fluidcc as fc
+from fluidcc.programs import compiling
+
+with compiling():
+    print(fc.equilibrium(fc.load("hollot2001/pi")).links["bottleneck"].mark_probability.hex())
+"""
+
+
+def begin(cache, *words, script=ASK, **settings):
     """A process with a cache of its own that asks for the windows of a scenario."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_"))}
     env |= {"FLUIDCC_CACHE_DIR": str(cache), **settings}
-    words = [sys.executable, "-c", ASK, *map(str, words)]
+    words = [sys.executable, "-c", script, *map(str, words)]
     return subprocess.Popen(
         words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -59,6 +68,13 @@ def test_a_later_process_makes_nothing_and_finds_the_same(first):
     before = kept(cache)
     assert end(begin(cache, "hollot2001/slow")) == found
     assert kept(cache) == before
+
+
+def test_code_that_calls_lapack_finds_it(tmp_path):
+    found = end(begin(tmp_path, script=CALLS))
+    before = kept(tmp_path)
+    assert end(begin(tmp_path, script=CALLS)) == found
+    assert kept(tmp_path) == before
 
 
 def test_damaged_files_are_made_anew(first, tmp_path):

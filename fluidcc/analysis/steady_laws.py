@@ -124,7 +124,7 @@ def steady_memory(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> 
 
 
 def _period(link: Link) -> Num:
-    return getattr(link.queue, link.queue.period)
+    return getattr(link.queue, str(link.queue.period))
 
 
 def _over_period(link: Link, backlog: Num, lost: Num, x: Any) -> Any:
@@ -147,7 +147,7 @@ class _Ticked(NamedTuple):
 
 def _ends(link: Link) -> list[tuple[float, float]]:
     """The range in which the rules keep each number of a memory; infinite if it has no ends."""
-    ranges = [field.info.within for field in link.queue.states.values()]
+    ranges: Any = [field.info.within for field in link.queue.states.values()]
     ends = [(each, *each.ends) for each in ranges]
     return [(a if a in each else -math.inf, b if b in each else math.inf) for each, a, b in ends]
 

@@ -101,7 +101,7 @@ def _register(file: LawFile, laws: Sequence[type[Law]]) -> None:
 def _executed(file: LawFile) -> ModuleType:
     module = ModuleType(file.module)
     module.__file__ = file.path
-    module.__digest__ = file.digest  # executables of its laws are kept by it
+    vars(module)["__digest__"] = file.digest  # executables of its laws are kept by it
     lines = file.text.splitlines(keepends=True)
     linecache.cache[file.path] = (len(file.text), None, lines, file.path)
     sys.modules[file.module] = module  # dataclasses and pickles look there
