@@ -41,6 +41,7 @@ from fluidcc.optimize.solve import (
     solve_worst_case,
 )
 from fluidcc.packets.plan import PacketError
+from fluidcc.programs import compiling
 from fluidcc.results.compare import Comparison, compare
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
@@ -48,6 +49,7 @@ from fluidcc.scenario.paths import full_path
 _BOX = 4  # parameters that span a box of scenarios, at most: its corners are 16 then
 
 
+@compiling()
 def optimize(
     net: Network,
     vary: Mapping[str, Iterable[Any]],
