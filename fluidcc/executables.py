@@ -37,6 +37,7 @@ def compile_once(
         return functools.partial(compile_once, static_argnames=static_argnames)
     static = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
     signature, jitted = inspect.signature(function), jax.jit(function, static_argnames=static)
+    usual = {name: signature.parameters[name].default for name in static}
 
     @functools.lru_cache(_MOST)
     def program(tree: Any, kinds: tuple, options: tuple) -> Callable[..., Any]:
@@ -55,7 +56,7 @@ def compile_once(
     @functools.wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         given = signature.bind(*args, **named).arguments
-        options = tuple((name, given.pop(name)) for name in static if name in given)
+        options = tuple((name, given.pop(name, usual[name])) for name in static)
         numbers, tree = jax.tree.flatten(given)
         if any(isinstance(number, Tracer) for number in numbers):
             return jitted(*args, **named)

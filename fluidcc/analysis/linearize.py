@@ -69,7 +69,7 @@ def free_states(net: Network, eq: Equilibrium) -> np.ndarray:
 
 def _derivatives(arrays: Network, op: OperatingPoint, side: int) -> tuple[np.ndarray, ...]:
     """A, B, C, D, the lags [s], and which states are free."""
-    *found, frozen = map(np.asarray, jacobians(arrays, op, float(side)))
+    *found, frozen = map(np.asarray, jacobians(arrays, op, np.float64(side)))
     return (*found, (frozen == 0) & ~still(*found[:2]))
 
 
