@@ -15,6 +15,7 @@ import inspect
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from fluidcc.folders import SHOWING, compiled_folder, fingerprint, is_sound, sea
 from fluidcc.machine import instructions, processors
 
 _MOST = 256  # structures of arguments of one function, whose executables a process holds
+_MOST_FILES = 1000  # of executables, of 0.1 to 3 MB each
 _ENDING = ".program"
 _LAPACK = b"lapack_"  # begins the names of its functions in a program
 
@@ -95,14 +97,16 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
     digest = hashlib.sha256(f"{_surroundings()}{key}".encode()).hexdigest()[:32]
     stem = f"{name.rpartition('.')[2]}-{digest}"
     for file in folder.glob(f"{stem}-*{_ENDING}"):
-        data = file.read_bytes()
-        if is_sound(file, data):
-            code, result = pickle.loads(data)
-            if _LAPACK in code:
-                _start_lapack()
-            results = jax.tree.structure(result)
-            return serialize_executable.deserialize_and_load(code, tree, results)
-        file.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another process has deleted it
+            data = file.read_bytes()
+            if is_sound(file, data):
+                os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
+                code, result = pickle.loads(data)
+                if _LAPACK in code:
+                    _start_lapack()
+                results = jax.tree.structure(result)
+                return serialize_executable.deserialize_and_load(code, tree, results)
+            file.unlink()
     before = len(_fetched)
     made = lower().compile()
     if len(_fetched) == before:  # else it has lost its functions, and cannot be saved again
@@ -111,6 +115,9 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
         with contextlib.suppress(OSError):  # a full disk only costs time
             with whole(folder / sealed_name(stem, data, _ENDING)) as part:
                 part.write_bytes(data)
+            used = sorted(folder.glob(f"*{_ENDING}"), key=lambda file: file.stat().st_atime_ns)
+            for file in used[:-_MOST_FILES]:  # those that nobody used for longest
+                file.unlink(missing_ok=True)
     return made
 
 
