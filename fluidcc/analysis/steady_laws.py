@@ -292,29 +292,30 @@ def _drift(
 
 
 def _growth(
-    flows: Flows, cases: list[WeightedSignal], rtt: Num, window: Num, *, growth_on_all_acks: bool
-) -> Num:
-    """Mean change of a window [packet/s] of senders without other memories."""
+    flows: Flows, cases: list[WeightedSignal], rtt: Num, window: Num,
+    *, own: tuple[int, ...], growth_on_all_acks: bool,
+) -> tuple[Num, list[Num]]:  # fmt: skip
+    """Mean change of a window [packet/s] past slow start, and of its sender's memories `own`."""
     s = past_slow_start(flows, window)
     change = _drift(flows, cases, rtt, s, growth_on_all_acks=growth_on_all_acks)
-    return flows.window.window(change.law)
+    return flows.window.window(change.law), [leaves(change)[k] for k in own]
 
 
-def _memories(flows: Flows, s: Sender) -> np.ndarray:
+def _memories(flows: Flows, s: Sender) -> tuple[int, ...]:
     """Indices of the numbers of senders that `with_window` leaves alone: it returns them as they
     are, the same objects.
     """
     other = s._replace(law=flows.window.with_window(s.law, flows.window.window(s.law) + 1.0))
-    return np.flatnonzero([a is b for a, b in zip(leaves(s), leaves(other), strict=True)])
+    pairs = enumerate(zip(leaves(s), leaves(other), strict=True))
+    return tuple(k for k, (before, after) in pairs if before is after)
 
 
 def _settle(
     flows: Flows,
     window: Num,
-    own: np.ndarray,
+    own: tuple[int, ...],
     cases: list[WeightedSignal],
-    rtt: Num,
-    growth_on_all_acks: bool,
+    drift_of: Callable[..., tuple],
 ) -> tuple[Sender, Sender]:
     """Senders with this window (m,) whose memories `own` are steady, and their change per second.
 
@@ -324,11 +325,9 @@ def _settle(
     s = past_slow_start(flows, window)
     none = 0.0 * (window + cases[0].signal.mark)
     ones = np.ndim(none) * (1,)
-    bumps = _BUMP * np.eye(len(leaves(s)))[own]  # one aside of each memory
+    bumps = _BUMP * np.eye(len(leaves(s)))[list(own)]  # one aside of each memory
     bumps = np.concatenate([0.0 * bumps[:1], bumps]).reshape((1 + len(own), -1, *ones))
     is_own = np.isin(np.arange(len(leaves(s))), own).reshape((-1, *ones))
-
-    drift_of = write_out(_drift, (flows, cases, rtt), (s,), growth_on_all_acks=growth_on_all_acks)
 
     def change(values: Num) -> Num:
         return ops.stack([none + 0.0 * values[0] + v for v in drift_of(*values)])
@@ -374,22 +373,30 @@ def steady_sender(
     law = flows.window
     own = _memories(flows, past_slow_start(flows, rtt))
 
+    options: Any = {"growth_on_all_acks": growth_on_all_acks}
+
+    def settling(cases: list[WeightedSignal]) -> Callable[[Num], tuple[Sender, Sender]]:
+        like = past_slow_start(flows, rtt)
+        drift_of = write_out(_drift, (flows, cases, rtt), (like,), **options)
+        return lambda window: _settle(flows, window, own, cases, drift_of)
+
     def sender(window: Num) -> Sender:
-        if not len(own):
-            return past_slow_start(flows, window)
-        return _settle(flows, window, own, cases, rtt, growth_on_all_acks)[0]
+        return settling(cases)(window)[0] if own else past_slow_start(flows, window)
 
     def growth_under(cases: list[WeightedSignal]) -> Callable[[Num], Num]:
         """The change of a window, given its logarithm, if all other memories are steady."""
-        if not len(own):
-            written = write_out(
-                _growth, (flows, cases, rtt), (rtt,), growth_on_all_acks=growth_on_all_acks
-            )
-            return lambda log_window: written(ops.exp(log_window))[0]
+        rates_at = write_out(_growth, (flows, cases, rtt), (rtt,), own=own, **options)
+        settle, rest = settling(cases), not (own and ops.traced(rtt))
 
         def growth(log_window: Num) -> Num:
+            nonlocal rest  # as long as the other memories are steady as they start
             window = ops.exp(log_window)
-            return law.window(_settle(flows, window, own, cases, rtt, growth_on_all_acks)[1].law)
+            if rest:
+                change, *moves = rates_at(window)
+                rest = not any(ops.anywhere(move != 0) for move in moves)
+                if rest:
+                    return change
+            return law.window(settle(window)[1].law)
 
         return growth
 
