@@ -34,7 +34,7 @@ _LAPACK = b"lapack_"  # begins the names of its functions in a program
 def compile_once(
     function: Callable[..., Any] | None = None, *, static_argnames: str | tuple[str, ...] = ()
 ) -> Any:
-    """`jax.jit`, whose executables for processors are kept on disk."""
+    """`jax.jit`, whose executables for the device that JAX chooses are kept on disk."""
     if function is None:
         return functools.partial(compile_once, static_argnames=static_argnames)
     static = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
@@ -43,14 +43,14 @@ def compile_once(
 
     @functools.lru_cache(_MOST)
     def program(tree: Any, kinds: tuple, options: tuple) -> Callable[..., Any]:
-        numbers = [jax.ShapeDtypeStruct(k.shape, k.dtype, weak_type=k.weak_type) for k in kinds]
-        given, chosen = jax.tree.unflatten(tree, numbers), dict(options)
-        lower = functools.partial(jitted.lower, **given, **chosen)
         try:
             name = _name_of(function)
             key = _text((name, jax.tree.unflatten(tree, kinds), options))
         except _UnknownCodeError:
-            return lower().compile()
+            return functools.partial(jitted, **dict(options))
+        numbers = [jax.ShapeDtypeStruct(k.shape, k.dtype, weak_type=k.weak_type) for k in kinds]
+        given = jax.tree.unflatten(tree, numbers)
+        lower = functools.partial(jitted.lower, **given, **dict(options))
         return _kept(name, key, lower, jax.tree.structure(((), given)))
 
     _programs.append(program)
@@ -60,11 +60,18 @@ def compile_once(
         given = signature.bind(*args, **named).arguments
         options = tuple((name, given.pop(name, usual[name])) for name in static)
         numbers, tree = jax.tree.flatten(given)
-        if any(isinstance(number, Tracer) for number in numbers):
+        chosen: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+        if chosen is not None or any(isinstance(n, Tracer) or _is_elsewhere(n) for n in numbers):
             return jitted(*args, **named)
         return program(tree, tuple(map(jax.typeof, numbers)), options)(**given)
 
+    vars(call)["lower"] = jitted.lower
     return call
+
+
+def _is_elsewhere(number: Any) -> bool:
+    """Whether a number is not on the device that JAX computes on if it has the choice."""
+    return isinstance(number, jax.Array) and number.devices() != {jax.devices()[0]}
 
 
 _programs: list[Any] = []
