@@ -40,7 +40,7 @@ def modules(folder: str) -> list[str]:
 def titles() -> dict[str, str]:
     """Titles of the scenario files, by name; empty if a file has none."""
     return {
-        name: tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")
+        name: tomllib.loads(file.read_text(encoding="utf-8").partition("\n[")[0]).get("title", "")
         for name, file in scenarios().items()
     }
 

@@ -20,7 +20,6 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -174,6 +173,8 @@ def fingerprint(*apart: str) -> str:
 
     Files whose path within the package begins with one of `apart` do not count.
     """
+    from importlib.metadata import version
+
     home, digest = Path(__file__).parent, hashlib.sha256()
     digest.update("".join(f"{name} {version(name)}\n" for name in BESIDE).encode())
     for file in sorted((*home.rglob("*.py"), *home.rglob("*.h"))):

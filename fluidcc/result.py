@@ -10,8 +10,6 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
@@ -109,8 +107,8 @@ def plain(value: Any) -> Any:
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__jax_array__"):
-        return plain(np.asarray(value).tolist())
+    if hasattr(value, "tolist"):  # of NumPy or JAX
+        return plain(value.tolist())
     if isinstance(value, list | tuple | range):
         return [plain(v) for v in value]
     if isinstance(value, float):

@@ -27,8 +27,15 @@ HEAVY = ("jax", "equinox", "xarray", "pandas", "sympy")
          ("jax", "pandas", "xarray", "sympy")),
         ("from fluidcc.cli import main; sys.argv = ['fluidcc', '--help']; main()",
          (*HEAVY, "numpy", "scipy", "numba", "matplotlib", "rich")),
+        ("from fluidcc.cli import main; sys.argv = ['fluidcc', 'list']; main()",
+         (*HEAVY, "numpy", "importlib.metadata")),
+        ("from fluidcc.cli import main; sys.argv = ['fluidcc', 'show', 'hollot2001/slow']; main()",
+         (*HEAVY, "scipy", "importlib.metadata", "numpy.random")),
+        ("from fluidcc.cli import main; sys.argv = ['fluidcc', 'check-law', 'no_law.py']\n"
+         "try: main()\nexcept SystemExit as end: assert end.code == 2", HEAVY),
     ],
-    ids=["package", "laws and scenarios", "equilibrium and stability", "help"],
+    ids=["package", "laws and scenarios", "equilibrium and stability", "help", "list", "show",
+         "no such file"],
 )  # fmt: skip
 def test_imports_nothing_heavy(code, heavy):
     watched = (

@@ -31,10 +31,10 @@ from fluidcc.analysis.window_distribution import (
     stands_still,
     window_distribution,
 )
-from fluidcc.arrays import jax
 from fluidcc.laws.law import Since
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.rates import received
+from fluidcc.programs import leaves
 from fluidcc.scenario.network import Flows, Link, Network, to_arrays
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
             yield f"links.{name}: voice calls come, go and pause, here their mean load is even"
         if math.isfinite(float(eq.op.escapes[k])):
             yield f"links.{name}: packets may stay at longer queues, where it is overloaded again"
-        if code == Regime.JUMP and name in eq.sliding and not jax.tree.leaves(eq.op.laws[k]):
+        if code == Regime.JUMP and name in eq.sliding and not leaves(eq.op.laws[k]):
             yield from _parts(eq, net, k)
         if code == Regime.JUMP and name in eq.sliding and _drops(net.links[k], float(found.queue)):
             yield (
@@ -223,7 +223,7 @@ def _of_signals(eq: Equilibrium) -> Iterator[str]:
     over = {n: _too_many(f, means[n], windows[n]) for n, f in known}
     for k, (name, found) in enumerate(eq.links.items()):
         here = [n for n, f in known if k in f.route]
-        adapts = jax.tree.leaves(eq.op.laws[k]) and not _drops(net.links[k], found.queue)
+        adapts = leaves(eq.op.laws[k]) and not _drops(net.links[k], found.queue)
         if int(eq.op.codes[k]) == Regime.JUMP and name in eq.sliding and adapts:
             varying = [(_number(f), windows[n]) for n, f in known if n in here]
             yield from _of_a_switch(name, found.queue, varying)

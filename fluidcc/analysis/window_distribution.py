@@ -19,12 +19,14 @@ import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 
+from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Signal, Since
+from fluidcc.programs import compiled
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
 from fluidcc.scenario.network import Flows, Network, repeated
@@ -178,16 +180,16 @@ class _Grid(NamedTuple):
     cuts: Array  # (rows * columns,), what these leave
 
 
-@compile_once
+@compiled
 def _grown(law: AbstractWindowLaw, w: Any) -> Any:
     """Windows after growth on one ACK."""
-    return jnp.minimum(w + law.on_ack(w, _ONE), law.max_window)
+    return ops.minimum(w + law.on_ack(w, _ONE), law.max_window)
 
 
-@compile_once
+@compiled
 def _cut(law: AbstractWindowLaw, w: Any) -> Any:
     """Windows after a reaction."""
-    return jnp.maximum(w + law.on_mark(w, _ONE), law.min_window)
+    return ops.maximum(w + law.on_mark(w, _ONE), law.min_window)
 
 
 @compile_once
@@ -209,15 +211,15 @@ def _orbits(law: AbstractWindowLaw, starts: Any, half: Any) -> Any:
 
 def _grid(rules: _Rules, rows: int, columns: int, block: int) -> _Grid:
     """Orbits that start between the smallest window and its first step."""
-    first = float(_grown(rules.law, jnp.asarray(rules.low)))
-    w = jnp.linspace(rules.low, first, columns, endpoint=False)
+    first = float(_grown(rules.law, rules.low))
+    w = np.linspace(rules.low, first, columns, endpoint=False)
     parts = []
     for _ in range(0, rows, _CHUNK):
         w, part = _orbits(rules.law, w, block // 2)
         parts.append(np.asarray(part))
     windows, middle = np.moveaxis(np.concatenate(parts), 1, 0)
     order = np.argsort(windows, axis=None, kind="stable")
-    return _Grid(windows, order, middle, np.asarray(_cut(rules.law, jnp.asarray(middle.ravel()))))
+    return _Grid(windows, order, middle, np.asarray(_cut(rules.law, middle.ravel())))
 
 
 def _landing(grid: _Grid) -> tuple[Array, Array, Array]:

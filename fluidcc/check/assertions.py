@@ -255,7 +255,7 @@ def batches(case: Case) -> Why:
     signals of 0 or 1.
     """
     rows = [usual_numbers(case, p) for p in (0.0, 1e-9, 0.3, 1.0)]
-    slopes, batched = case.batched(np.array(rows))
+    slopes, batched = map(np.asarray, case.batched(np.array(rows)))
     for row, slope, result in zip(rows, slopes, batched, strict=True):
         if not np.isfinite(slope).all():
             return f"{case} at {_numbers(case, row)}: a slope is not finite"

@@ -101,9 +101,9 @@ def drift_is_mean(
 ) -> Why:
     """The fluid drift of the window is the mean change by the packets' events."""
     shares, ack = reaction.shares(p, float(w)), Ack(1.0, 0.0, RTT, 0.9, p)
-    flows = Flows(law, n=jnp.ones(1), rtt=jnp.array([RTT]), reaction=reaction)
-    signal = Signal(*(jnp.array([v]) for v in (p, 0.0, 0.9)))
-    acks, window = jnp.array([_PACE]), jnp.array([float(w)])
+    flows = Flows(law, n=np.ones(1), rtt=np.array([RTT]), reaction=reaction)
+    signal = Signal(*(np.array([v]) for v in (p, 0.0, 0.9)))
+    acks, window = np.array([_PACE]), np.array([float(w)])
     rate = sender_change(
         flows, start_sender(flows, window), growth=acks * shares.growing, acks=acks, carried=acks,
         signal=signal, rtt=flows.rtt,

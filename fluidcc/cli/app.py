@@ -19,7 +19,6 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
-from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from pathlib import Path
 from types import CodeType, FrameType
@@ -29,7 +28,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from fluidcc.cli.explore import explore
-from fluidcc.cli.machine import doctor, precompile_scenario
+from fluidcc.cli.machine import doctor, installed, precompile_scenario
 from fluidcc.cli.options import (
     CHANGES,
     JSON,
@@ -95,16 +94,9 @@ def report(error: Exception) -> int:
 
 def _report() -> str:
     """The versions, the command and the traceback of the present failure."""
-    head = [f"{name} {_version(name)}" for name in _VERSIONS]
+    head = [f"{name} {installed(name) or 'is not installed'}" for name in _VERSIONS]
     head += [f"Python {platform.python_version()}", platform.platform()]
     return "\n".join([*head, "", command_line(), "", traceback.format_exc()])
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "is not installed"
 
 
 def _save(text: str) -> list[str]:
@@ -263,9 +255,7 @@ app = Commands(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"fluidcc {version('fluidcc')}")
+        typer.echo(f"fluidcc {installed('fluidcc')}")
         raise typer.Exit
 
 

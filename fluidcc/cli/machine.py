@@ -8,7 +8,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from functools import partial
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +39,6 @@ def doctor(json: bool, fast_cpu: bool) -> None:
     with contextlib.suppress(ImportError), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # missing parts are listed below
         begin(fast_cpu)
-    from fluidcc.cli.machine import examine
-
     findings = examine()
     if json:
         print_json({"findings": [dataclasses.asdict(finding) for finding in findings]})
@@ -111,6 +108,16 @@ def precompile(net: Any) -> Iterator[tuple[str, float, str]]:
         yield name, time.perf_counter() - began, message
 
 
+def installed(package: str) -> str:
+    """The version of a package; empty if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """One thing found: `good` is None if it is neither good nor bad."""
@@ -135,7 +142,7 @@ def examine() -> list[Finding]:
 
 def _versions() -> Iterator[Finding]:
     yield Finding("versions", "Python", platform.python_version())
-    yield Finding("versions", "fluidcc", version("fluidcc"))
+    yield Finding("versions", "fluidcc", installed("fluidcc"))
     for requirement in _wanted():
         if requirement.marker is None:
             yield _core(requirement)
@@ -146,7 +153,7 @@ def _core(requirement: "Requirement") -> Finding:
     name = requirement.name
     if any(_missing(requirement)):
         return Finding("versions", name, "missing or old", False, f"pip install '{requirement}'")
-    return Finding("versions", name, version(name))
+    return Finding("versions", name, installed(name))
 
 
 def _machine() -> Iterator[Finding]:
@@ -233,6 +240,8 @@ def _cure(error: OSError) -> str:
 
 
 def _extras() -> Iterator[Finding]:
+    from importlib.metadata import metadata
+
     for name in sorted(metadata("fluidcc").get_all("Provides-Extra") or ()):
         wanted = [r for r in _wanted() if _belongs(r, name)]
         missing = [lacking for requirement in wanted for lacking in _missing(requirement)]
@@ -243,6 +252,8 @@ def _extras() -> Iterator[Finding]:
 
 def _wanted(package: str = "fluidcc") -> "list[Requirement]":
     """Requirements of a package, with its extras."""
+    from importlib.metadata import requires
+
     from packaging.requirements import Requirement
 
     return [Requirement(text) for text in requires(package) or ()]
@@ -260,11 +271,8 @@ def _belongs(requirement: "Requirement", extra: str) -> bool:
 
 def _missing(requirement: "Requirement") -> Iterator[str]:
     """Names of packages of a requirement, and of its extras, that are not installed."""
-    try:
-        installed = version(requirement.name)
-    except PackageNotFoundError:
-        installed = ""
-    if not installed or not requirement.specifier.contains(installed, prereleases=True):
+    found = installed(requirement.name)
+    if not found or not requirement.specifier.contains(found, prereleases=True):
         yield requirement.name
         return
     for inner in _wanted(requirement.name):

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None:
     """Run all law checks on your own laws. Exits with 3 if any fails."""
     begin(fast_cpu)
-    from fluidcc.check.verb import check_law as verb
     from fluidcc.laws.own import load_laws, loaded
     from fluidcc.results.text import show as print_tables
 
@@ -50,6 +49,8 @@ def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None
         laws = load_laws(file)
         net = None if within is None else read_scenario(within)
         _require_in(net, laws, within)
+        from fluidcc.check.verb import check_law as verb  # takes seconds; faults are found before
+
         reports = []
         for law in laws:
             with progress(law.name) as show:

@@ -197,7 +197,7 @@ class Voice(Module):
         talkers = talking + np.concatenate([[0], np.cumsum(steps[order])])
         return Held(times[order], talkers * float(self.talker(packet_size)))
 
-    def _calls(self, rng: np.random.Generator, until: float) -> tuple[np.ndarray, np.ndarray]:
+    def _calls(self, rng: "np.random.Generator", until: float) -> tuple[np.ndarray, np.ndarray]:
         """Begin and end of every call [s]; those under way at 0 begin there."""
         offered, holding, most = float(self.offered()), float(self.holding), float(self.most)
         present = present_calls(rng.uniform(), offered, most)
@@ -208,7 +208,7 @@ class Voice(Module):
         return begin[admitted], end[admitted]
 
     def _talkers(
-        self, rng: np.random.Generator, begin: np.ndarray, end: np.ndarray
+        self, rng: "np.random.Generator", begin: np.ndarray, end: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, int]:
         """When talkers come and go (+1 and -1) after 0 s, and how many there are at first."""
         active, spurt = float(self.active), float(self.talk)

@@ -7,7 +7,6 @@ import math
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +54,8 @@ def provenance(net: "Network | None", command: str) -> dict[str, str]:
     """Attributes of a result file on its origin: scenario text, command, versions, and the files
     that user-defined laws are from.
     """
+    from importlib.metadata import version
+
     from fluidcc.laws.own import origins
     from fluidcc.scenario.files import dumps
 
