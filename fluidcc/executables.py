@@ -22,7 +22,7 @@ from typing import Any
 from jax.core import ShapedArray, Tracer
 
 from fluidcc.arrays import jax, jnp
-from fluidcc.folders import SHOWING, compiled_folder, fingerprint, is_sound, sealed_name, whole
+from fluidcc.folders import compiled_folder, fingerprint, is_sound, sealed_name, whole
 from fluidcc.machine import instructions, processors
 
 _MOST = 256  # structures of arguments of one function, whose executables a process holds
@@ -139,7 +139,7 @@ def _surroundings() -> str:
     """What code depends on besides its arguments."""
     devices = [f"{d.platform} {d.device_kind}" for d in jax.devices()]
     settings = os.environ.get("XLA_FLAGS", "")
-    return f"{fingerprint(*SHOWING)} {devices} {instructions()} {processors()} {settings}\n"
+    return f"{fingerprint()} {devices} {instructions()} {processors()} {settings}\n"
 
 
 class _UnknownCodeError(Exception):

@@ -23,11 +23,12 @@ from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import free_states
 from fluidcc.analysis.operating_point import steady_state
 from fluidcc.analysis.stability import Stability, stability
-from fluidcc.arrays import jax, jnp
+from fluidcc.arrays import jnp
 from fluidcc.check.assertions import describe, line_of_error
 from fluidcc.check.checks import RULES, Answer, Subject
 from fluidcc.dde.integrate import Status, integrate
 from fluidcc.dde.system import System
+from fluidcc.executables import compile_once
 from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import numeric_parameters
@@ -83,7 +84,8 @@ def _history(times: Any, columns: Any, args: _Along) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _with_mode(system: System) -> System:
-    return dataclasses.replace(system, history=_history)
+    changed = dataclasses.replace(system, history=_history)
+    return changed.identify((_history, system.structure))
 
 
 def ticks_matter(net: Network, root: complex) -> bool:
@@ -95,7 +97,7 @@ def ticks_matter(net: Network, root: complex) -> bool:
     return rare or any(law.loads for law in (*laws, *(flows.window for flows in net.flows)))
 
 
-@jax.jit
+@compile_once
 def _record(net: Network, y: State) -> Any:
     """The record of a network that has been in one state for ever."""
     return record_of(net, y, initial_outputs(net, y))

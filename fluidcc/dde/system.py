@@ -51,8 +51,8 @@ class System:
         of the record; or None.
     held: columns of the record with zero-order hold, which change by jumps alone: not interpolated.
     leading: lags whose values other lags depend on, each with those others.
-    structure: a tree without numbers that determines all of this, so that compiled code can be
-        kept for later processes; None if there is none.
+    structure: a tree without numbers that determines all of this (`identify`), so that compiled
+        code can be kept for later processes; None if there is none, as after `replace`.
     """
 
     slope: Callable[..., Array]
@@ -65,7 +65,12 @@ class System:
     kinks: Callable[..., Array] | None = None
     held: tuple[int, ...] = ()
     leading: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    structure: Any = dataclasses.field(default=None, compare=False)
+    structure: Any = dataclasses.field(default=None, compare=False, init=False)
+
+    def identify(self, structure: Any) -> "System":
+        """The same system, known by a tree without numbers that determines all of it."""
+        object.__setattr__(self, "structure", structure)
+        return self
 
     @property
     def lag_of(self) -> tuple[int, ...]:

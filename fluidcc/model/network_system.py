@@ -528,7 +528,7 @@ def _system(treedef: Any, shapes: tuple) -> System:
     """The system of all networks of one structure."""
     example = jax.tree.unflatten(treedef, [jnp.ones(shape) for shape in shapes])
     equation = NetworkEquation(example)
-    return System(
+    system = System(
         slope=equation.slope,
         lags=equation.lags,
         columns=equation.layout.columns,
@@ -539,8 +539,8 @@ def _system(treedef: Any, shapes: tuple) -> System:
         kinks=equation.kinks,
         held=_held_columns(example),
         leading=equation.layout.leading,
-        structure=jax.tree.map(jax.typeof, example),
     )
+    return system.identify(jax.tree.map(jax.typeof, example))
 
 
 @compile_once
