@@ -33,6 +33,7 @@ from fluidcc.executables import compile_once
 from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.ops import Num
+from fluidcc.programs import compiling
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import axes_of, replace
@@ -150,6 +151,7 @@ class StabilityMap(Result):
         return "\n".join([*lines, *(f"  {p.describe()}" for p in self.failed)])
 
 
+@compiling()
 def stability_map(
     net: Network,
     over: Mapping[str, Iterable[Any]],
