@@ -301,7 +301,7 @@ class Point:
         return self.message or str(getattr(self.result, "message", ""))
 
 
-_MANY = 64  # points from which on compilation pays
+_MANY = 16  # points, from which on compiled equilibria are faster
 
 
 def evaluate_point(
