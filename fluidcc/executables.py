@@ -17,9 +17,11 @@ import pickle
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from jax.core import ShapedArray, Tracer
+from jax.experimental import serialize_executable
 
 from fluidcc.arrays import jax, jnp
 from fluidcc.folders import compiled_folder, fingerprint, is_sound, sealed_name, whole
@@ -98,34 +100,46 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
     """The executable from its file; made, and kept, if there is none that is sound. `tree` is that
     of its arguments.
     """
-    from jax.experimental import serialize_executable
-
     folder = compiled_folder("programs")
     digest = hashlib.sha256(f"{_surroundings()}{key}".encode()).hexdigest()[:32]
     stem = f"{name.rpartition('.')[2]}-{digest}"
     for file in folder.glob(f"{stem}-*{_ENDING}"):
         with contextlib.suppress(FileNotFoundError):  # another process has deleted it
             data = file.read_bytes()
-            if is_sound(file, data):
+            if is_sound(file, data) and (found := _loaded(data, tree)) is not None:
                 os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
-                code, result = pickle.loads(data)
-                if _LAPACK in code:
-                    _start_lapack()
-                results = jax.tree.structure(result)
-                return serialize_executable.deserialize_and_load(code, tree, results)
+                return found
             file.unlink()
     before = len(_fetched)
     made = lower().compile()
     if len(_fetched) == before:  # else it has lost its functions, and cannot be saved again
+        _save(made, folder, stem)
+    return made
+
+
+def _loaded(data: bytes, tree: Any) -> Callable[..., Any] | None:
+    """The executable in a file; None if it cannot run here."""
+    code, result = pickle.loads(data)
+    if _LAPACK in code:
+        _start_lapack()
+    results = jax.tree.structure(result)
+    try:
+        return serialize_executable.deserialize_and_load(code, tree, results)
+    except (jax.errors.JaxRuntimeError, pickle.UnpicklingError):
+        return None
+
+
+def _save(made: Any, folder: Path, stem: str) -> None:
+    """Keep an executable, in place of those that nobody used for longest."""
+    # a full disk, or a device whose code cannot be saved, only costs time
+    with contextlib.suppress(OSError, ValueError, jax.errors.JaxRuntimeError):
         code, _, results = serialize_executable.serialize(made)
         data = pickle.dumps((code, jax.tree.unflatten(results, range(results.num_leaves))))
-        with contextlib.suppress(OSError):  # a full disk only costs time
-            with whole(folder / sealed_name(stem, data, _ENDING)) as part:
-                part.write_bytes(data)
-            used = sorted(folder.glob(f"*{_ENDING}"), key=lambda file: file.stat().st_atime_ns)
-            for file in used[:-_MOST_FILES]:  # those that nobody used for longest
-                file.unlink(missing_ok=True)
-    return made
+        with whole(folder / sealed_name(stem, data, _ENDING)) as part:
+            part.write_bytes(data)
+        used = sorted(folder.glob(f"*{_ENDING}"), key=lambda file: file.stat().st_atime_ns)
+        for file in used[:-_MOST_FILES]:
+            file.unlink(missing_ok=True)
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """Executables on disk: found by later processes, the same to the digit, never stale nor damaged."""
 
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fluidcc.folders import is_sound
+from fluidcc.folders import is_sound, sealed_name
 
 LAWS = Path(__file__).parents[1] / "docs" / "own_laws"
 ASK = """
@@ -84,6 +85,11 @@ def test_damaged_files_are_made_anew(first, tmp_path):
         data = bytearray(file.read_bytes())
         data[random.Random(k).randrange(len(data))] ^= 1
         file.write_bytes(data if k else b"")
+        if k == 1:  # no code at all, though it is what was written
+            file.unlink()
+            data = pickle.dumps((b"no code", ()))
+            place = file.stem.rpartition("-")[0]
+            file.with_name(sealed_name(place, data, file.suffix)).write_bytes(data)
     assert end(begin(tmp_path, "hollot2001/slow")) == found
     assert len(kept(tmp_path)) == len(kept(cache))
 
