@@ -386,7 +386,8 @@ def steady_sender(
     def growth_under(cases: list[WeightedSignal]) -> Callable[[Num], Num]:
         """The change of a window, given its logarithm, if all other memories are steady."""
         rates_at = write_out(_growth, (flows, cases, rtt), (rtt,), own=own, **options)
-        settle, rest = settling(cases), not (own and ops.traced(rtt))
+        settle = functools.cache(functools.partial(settling, cases))
+        rest = not (own and ops.traced(rtt))
 
         def growth(log_window: Num) -> Num:
             nonlocal rest  # as long as the other memories are steady as they start
@@ -396,7 +397,7 @@ def steady_sender(
                 rest = not any(ops.anywhere(move != 0) for move in moves)
                 if rest:
                     return change
-            return law.window(settle(window)[1].law)
+            return law.window(settle()(window)[1].law)
 
         return growth
 
