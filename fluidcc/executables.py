@@ -104,10 +104,11 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
     digest = hashlib.sha256(f"{_surroundings()}{key}".encode()).hexdigest()[:32]
     stem = f"{name.rpartition('.')[2]}-{digest}"
     for file in folder.glob(f"{stem}-*{_ENDING}"):
-        with contextlib.suppress(FileNotFoundError):  # another process has deleted it
+        with contextlib.suppress(OSError):  # another process has deleted it, or none may
             data = file.read_bytes()
             if is_sound(file, data) and (found := _loaded(data, tree)) is not None:
-                os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
+                with contextlib.suppress(OSError):
+                    os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
                 return found
             file.unlink()
     before = len(_fetched)
@@ -164,7 +165,8 @@ def _name_of(code: Any) -> str:
     """Name of a class or function, with the digest of the law file that it comes from."""
     module = code.__module__
     digest = getattr(sys.modules.get(module), "__digest__", None)
-    if not module.startswith(("fluidcc.", "builtins")) and digest is None:
+    known = module.startswith(("fluidcc.", "builtins")) or digest is not None
+    if not known or "<" in code.__qualname__:  # as in <lambda>
         raise _UnknownCodeError
     return f"{module}.{digest or ''}.{code.__qualname__}"
 
