@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 import scipy.optimize
 import scipy.sparse
+from scipy.linalg.lapack import dtbtrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
@@ -238,7 +238,7 @@ def _along(source: Array, keep: float) -> Array:
     The last row stands for everything above it.
     """
     band = np.array([1.0, -keep])[:, None] * np.ones(len(source))
-    visits = scipy.linalg.solve_banded((1, 0), band, source)
+    visits, _ = dtbtrs(band, source, uplo="L", diag="U")
     visits[-1] /= 1 - keep
     return visits
 

@@ -143,13 +143,13 @@ def _structure(net: Network) -> tuple[Any, tuple]:
 
 @functools.lru_cache(maxsize=_KEPT)
 def _blank(treedef: Any, shapes: tuple) -> tuple[State, Outputs]:
-    def both(net: Network) -> tuple[State, Outputs]:
-        y = initial_state(net)
-        return y, initial_outputs(net, y)
-
-    numbers = [jax.ShapeDtypeStruct(shape, float) for shape in shapes]
-    found = jax.eval_shape(both, jax.tree.unflatten(treedef, numbers))
-    return jax.tree.map(lambda v: np.zeros(v.shape, v.dtype), found)
+    net = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, float) for shape in shapes])
+    state = jax.eval_shape(initial_state, net)
+    rates = tuple(np.zeros(flows.rtt.shape) for flows in net.flows)
+    none = tuple(np.zeros(()) for _ in net.links)
+    signals = tuple(Signal(*(zero for _ in SIGNALS)) for zero in none)
+    y = jax.tree.map(lambda v: np.zeros(v.shape, v.dtype), state)
+    return y, make_outputs(net, rates, signals, none)
 
 
 def _held_columns(net: Network) -> tuple[int, ...]:
