@@ -1,5 +1,6 @@
 """One code for NumPy and JAX: derivatives, loops, brackets, and equilibria by either."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 
@@ -102,6 +103,11 @@ def test_brackets_end_at_neighbouring_numbers(convert):
     assert np.asarray(low)[:2] == pytest.approx([2 ** (1 / 3), 0.3], rel=1e-15)
     assert (np.nextafter(low, 9.0)[:2] == np.asarray(high)[:2]).all()
     assert (low[2], low[3], high[3], low[4], high[4]) == (0.0, 4.0, 4.0, 0.0, 0.0)
+
+
+def test_a_function_of_plain_numbers_is_bracketed():
+    low, high = bisect(lambda x: math.cos(float(x)), 1.0, 2.0)
+    assert low == pytest.approx(math.pi / 2, rel=1e-15) and np.nextafter(low, 9.0) == high
 
 
 @pytest.mark.parametrize("convert", [np.array, jnp.array])

@@ -86,7 +86,7 @@ def bisect(function: Callable[[Num], Num], low: Num, high: Num) -> tuple[Num, Nu
     """
     low, high = low + _NOTHING, high + _NOTHING
     if not ops.traced(low, high):
-        at_high, at_low = function(high), function(low)
+        at_high, at_low = function(high) + _NOTHING, function(low) + _NOTHING
         found: Any = _bracket(low, high, at_low, at_high)
         x, is_open = found.propose(), found.open
         advance = write_out(_advance, (), (found, x, at_low))

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.optimize
 
+from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.normal_form import normal_form
@@ -362,7 +362,8 @@ def _solve_crossing(scan: Scan, a: Sample, b: Sample, i: int, j: int) -> tuple[f
             raise ArithmeticError("a root was lost")
         return last[0].real
 
-    t: Any = scipy.optimize.brentq(real_part, a.t, b.t, xtol=1e-15)
+    falls = 1.0 if a.roots[i].real > 0 else -1.0
+    t = bisect(lambda t: falls * real_part(t), a.t, b.t)[0]
     real_part(t)
     step = _weight(a, i) * (1 if b.roots[j].real > 0 else -1)
     return float(t), float(abs(last[0].imag)), step
