@@ -67,10 +67,10 @@ def test_standard_output_may_be_closed(words):
     assert (found.returncode, found.stderr) == (0, "")
 
 
-def test_ctrl_c_ends_a_long_trajectory():
-    """Compiled loops do not look at signals, and this one takes minutes."""
+def test_ctrl_c_ends_a_long_trajectory(tmp_path):
+    """Compiled loops do not look at signals, and this one takes minutes; nothing is kept before."""
     words = ["simulate", "hollot2001/slow", "--until", "1e6"]
-    surroundings = {**os.environ, "JAX_LOG_COMPILES": "1"}
+    surroundings = {**os.environ, "JAX_LOG_COMPILES": "1", "FLUIDCC_CACHE_DIR": str(tmp_path)}
     with subprocess.Popen(
         [*RUN, *words], env=surroundings, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

@@ -158,7 +158,8 @@ class Interrupt:
 def _loses_exceptions(code: CodeType) -> bool:
     """Whether a function takes any exception for a reason to do something else."""
     name, file = _COMPILING
-    return code in _LOADING or (code.co_name == name and code.co_filename.endswith(file))
+    losing = (*_LOADING, Interrupt._lost.__code__)  # what is raised in a hook is printed
+    return code in losing or (code.co_name == name and code.co_filename.endswith(file))
 
 
 def _send_again() -> None:
