@@ -24,7 +24,7 @@ from jax.core import ShapedArray, Tracer
 from jax.experimental import serialize_executable
 
 from fluidcc.arrays import jax, jnp
-from fluidcc.folders import compiled_folder, fingerprint, is_sound, sealed_name, whole
+from fluidcc.folders import compiled_folder, find_kept, fingerprint, write_kept
 from fluidcc.machine import instructions, processors
 
 _MOST = 256  # structures of arguments of one function, whose executables a process holds
@@ -103,14 +103,10 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
     folder = compiled_folder("programs")
     digest = hashlib.sha256(f"{_surroundings()}{key}".encode()).hexdigest()[:32]
     stem = f"{name.rpartition('.')[2]}-{digest}"
-    for file in folder.glob(f"{stem}-*{_ENDING}"):
-        with contextlib.suppress(OSError):  # another process has deleted it, or none may
-            data = file.read_bytes()
-            if is_sound(file, data) and (found := _loaded(data, tree)) is not None:
-                with contextlib.suppress(OSError):
-                    os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
-                return found
-            file.unlink()
+    kept = find_kept(folder, stem, _ENDING)
+    executable = _loaded(*kept, tree) if kept else None
+    if executable is not None:
+        return executable
     before = len(_fetched)
     made = lower().compile()
     if len(_fetched) == before:  # else it has lost its functions, and cannot be saved again
@@ -118,16 +114,22 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
     return made
 
 
-def _loaded(data: bytes, tree: Any) -> Callable[..., Any] | None:
-    """The executable in a file; None if it cannot run here."""
+def _loaded(file: Path, data: bytes, tree: Any) -> Callable[..., Any] | None:
+    """The executable in a file, which counts as used; None, without the file, if it cannot run."""
     code, result = pickle.loads(data)
     if _LAPACK in code:
         _start_lapack()
     results = jax.tree.structure(result)
     try:
-        return serialize_executable.deserialize_and_load(code, tree, results)
+        found = serialize_executable.deserialize_and_load(code, tree, results)
     except (jax.errors.JaxRuntimeError, pickle.UnpicklingError):
-        return None
+        found = None
+    with contextlib.suppress(OSError):  # another process has deleted it, or none may
+        if found is None:
+            file.unlink()
+        else:
+            os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
+    return found
 
 
 def _save(made: Any, folder: Path, stem: str) -> None:
@@ -136,8 +138,7 @@ def _save(made: Any, folder: Path, stem: str) -> None:
     with contextlib.suppress(OSError, ValueError, jax.errors.JaxRuntimeError):
         code, _, results = serialize_executable.serialize(made)
         data = pickle.dumps((code, jax.tree.unflatten(results, range(results.num_leaves))))
-        with whole(folder / sealed_name(stem, data, _ENDING)) as part:
-            part.write_bytes(data)
+        write_kept(folder, stem, _ENDING, data)
         used = sorted(folder.glob(f"*{_ENDING}"), key=lambda file: file.stat().st_atime_ns)
         for file in used[:-_MOST_FILES]:
             file.unlink(missing_ok=True)

@@ -108,7 +108,11 @@ def compiled_folder(name: str) -> Path:
 
 def temporary_folder(name: str, place: str | Path, error: OSError) -> Path:
     """A folder of this process, for compiled code; one warning gives the reason."""
-    _warn_not_kept(place, error)
+    cure = "" if "FLUIDCC_CACHE_DIR" in str(error) else f"; {ELSEWHERE}"
+    _warn_once(
+        f"what is compiled cannot be kept in '{place}' ({error.strerror}), so that every process "
+        f"compiles it again{cure}"
+    )
     folder = _temporary() / name
     folder.mkdir(exist_ok=True)
     return folder
@@ -119,14 +123,6 @@ def _temporary() -> Path:
     folder = tempfile.mkdtemp(prefix="fluidcc-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
-
-
-def _warn_not_kept(place: str | Path, error: OSError) -> None:
-    cure = "" if "FLUIDCC_CACHE_DIR" in str(error) else f"; {ELSEWHERE}"
-    _warn_once(
-        f"what is compiled cannot be kept in '{place}' ({error.strerror}), so that every process "
-        f"compiles it again{cure}"
-    )
 
 
 @functools.cache
@@ -248,6 +244,25 @@ def is_sound(file: Path, data: bytes, key: bytes = b"") -> bool:
     """Whether `data`, read from a file, match the seal in its name."""
     stem, _, _ = file.stem.rpartition("-")
     return file.name == sealed_name(stem, data, file.suffix, key)
+
+
+def find_kept(folder: Path, stem: str, ending: str) -> tuple[Path, bytes] | None:
+    """The sound file of a folder whose name begins with `stem`, with its bytes; damaged ones of
+    that name are deleted.
+    """
+    for file in folder.glob(f"{stem}-*{ending}"):
+        with contextlib.suppress(OSError):  # another process has deleted it, or none may
+            data = file.read_bytes()
+            if is_sound(file, data):
+                return file, data
+            file.unlink(missing_ok=True)
+    return None
+
+
+def write_kept(folder: Path, stem: str, ending: str, data: bytes) -> None:
+    """Write a file that `find_kept` finds; raises OSError if that fails."""
+    with whole(folder / sealed_name(stem, data, ending)) as part:
+        part.write_bytes(data)
 
 
 @contextlib.contextmanager

@@ -73,13 +73,18 @@ class Module(metaclass=abc.ABCMeta):  # noqa: B024
         return hash((type(self), *(getattr(self, field.name) for field in fields)))
 
 
-def skeleton(thing: Any) -> Any:
-    """A module without its numbers: a hashable key for results that depend on structure alone."""
-    if not isinstance(thing, Module):
-        return None
-    nodes, fixed = structure(type(thing))
-    inner = tuple(skeleton(getattr(thing, name)) for name in nodes)
-    return (type(thing), inner, *(getattr(thing, name) for name in fixed))
+def skeleton(tree: Any, of_number: Callable[[Any], Any] = lambda _: "number") -> Any:
+    """A tree without its numbers: a hashable key for results that depend on structure alone.
+
+    `of_number` gives what stays in the place of each.
+    """
+    if isinstance(tree, tuple | list):
+        return (type(tree), *(skeleton(part, of_number) for part in tree))
+    if isinstance(tree, Module):
+        nodes, fixed = structure(type(tree))
+        inner = [skeleton(getattr(tree, name), of_number) for name in nodes]
+        return (type(tree), *inner, *(getattr(tree, name) for name in fixed))
+    return None if tree is None else of_number(tree)
 
 
 def _same(a: Any, b: Any) -> bool:

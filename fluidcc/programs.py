@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc import dual, ops
-from fluidcc.module import Module, rebuild, structure
+from fluidcc.module import Module, rebuild, skeleton, structure
 from fluidcc.ops import Num
 from fluidcc.recording import Tape
 
@@ -84,8 +84,8 @@ _compiling = contextvars.ContextVar("compiling", default=False)
 def compiling() -> Iterator[None]:
     """Compile equilibria and linearisations, for verbs that need many of one structure.
 
-    One costs 25 to 300 ms in NumPy; compiled it costs a tenth of that, after seconds of
-    compilation for each structure of networks. What they give is NumPy's either way, as JAX takes
+    One costs 20 to 1000 ms in NumPy; compiled it costs about 3, after seconds of compilation the
+    first time for each structure of networks. What they give is NumPy's either way, as JAX takes
     longer for a few numbers at a time. Also a decorator.
     """
     before = _compiling.set(True)
@@ -134,13 +134,13 @@ def write_out(
     """An elementwise `function(*held, *free, **options)` as straight-line code for NumPy, of the
     numbers of the trees `free`, in order; it gives the numbers of the result.
 
-    It is recorded once for each structure of the trees, whose plain Python numbers are part of it;
-    operations on the numbers of `held` alone are done here. With arrays of JAX the function is
-    called as it is. Raises ValueError if it branches in Python on a number.
+    It is recorded once for each structure of the trees, to which plain Python numbers of `held`
+    belong; operations on the numbers of `held` alone are done here. With arrays of JAX the function
+    is called as it is. Raises ValueError if it branches in Python on a number.
     """
     if ops.traced(*leaves((held, free))):
         return lambda *numbers: tuple(leaves(function(*held, *unflatten(free, numbers), **options)))
-    key = (function, _shape(held), _shape(free), *options.values())
+    key = (function, skeleton(held, _of_held), skeleton(free), *options.values())
     if key not in _written:
         _written[key] = _record(function, held, free, options)
     with np.errstate(all="ignore"):
@@ -165,15 +165,8 @@ def _varies(number: Any) -> bool:
     return not isinstance(number, float | int) or isinstance(number, np.generic)
 
 
-def _shape(tree: Any) -> Any:
-    """What the code for a tree depends on: a hashable key."""
-    if isinstance(tree, tuple | list):
-        return (type(tree), *map(_shape, tree))
-    if isinstance(tree, Module):
-        nodes, fixed = structure(type(tree))
-        inner = [_shape(getattr(tree, name)) for name in nodes]
-        return (type(tree), *inner, *(getattr(tree, name) for name in fixed))
-    return None if tree is None else tree if not _varies(tree) else "number"
+def _of_held(number: Any) -> Any:
+    return "number" if _varies(number) else number
 
 
 def repeat(unfinished: Callable[[Any], Num], step: Callable[[Any], Any], carry: Any) -> Any:

@@ -29,10 +29,7 @@ RUN_WHAT_THEY_READ = {"pickle", "cloudpickle", "marshal", "dill", "joblib", "yam
 
 ALLOWED = {
     ("sweep/workers.py", "pickle.loads"): "a job that the parent process sent over a pipe",
-    (
-        "executables.py",
-        "pickle.loads",
-    ): "a file of the user's own folder, by its digest",
+    ("executables.py", "pickle.loads"): "a file of the user's own folder, by its digest",
     ("executables.py", "compile"): "a program that JAX has lowered",
     ("packets/hooks.py", "exec_module"): "a module whose text was generated from the laws",
     ("lab/bound.py", "sympify"): "expressions that the bound's own code makes",

@@ -28,14 +28,12 @@ from fluidcc.check.assertions import describe, line_of_error
 from fluidcc.check.checks import RULES, Answer, Subject
 from fluidcc.dde.integrate import Status, integrate
 from fluidcc.dde.system import System
-from fluidcc.executables import compile_once
 from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of, own_laws, register, restore
-from fluidcc.model.delays import State
 from fluidcc.model.network_mesh import uniform_mesh
-from fluidcc.model.network_system import Numbers, initial_outputs, network_system, record_of
+from fluidcc.model.network_system import Numbers, network_system, record_at_rest
 from fluidcc.result import Result, plain
 from fluidcc.results.compare import Comparison, compare
 from fluidcc.scenario.build import build
@@ -97,12 +95,6 @@ def ticks_matter(net: Network, root: complex) -> bool:
     return rare or any(law.loads for law in (*laws, *(flows.window for flows in net.flows)))
 
 
-@compile_once
-def _record(net: Network, y: State) -> Any:
-    """The record of a network that has been in one state for ever."""
-    return record_of(net, y, initial_outputs(net, y))
-
-
 def follow_mode(eq: Equilibrium, linear: Linear, root: complex) -> Course:
     """Follow a trajectory that has been on the mode of a root for ever, for 4 / abs(root).
 
@@ -112,7 +104,7 @@ def follow_mode(eq: Equilibrium, linear: Linear, root: complex) -> Course:
     net, end = eq.net, _TURN / abs(root)
     system, start, numbers = network_system(net, until=end)
     op = steady_state(numbers.net, eq.op)
-    before = _record(numbers.net, op)
+    before = record_at_rest(numbers.net, op)
     flat, unflatten = ravel_pytree(op)
     at = np.concatenate([flat, before])
     scale = np.where(at == 0, 1.0, np.abs(at))

@@ -544,10 +544,16 @@ def _system(treedef: Any, shapes: tuple) -> System:
 
 
 @compile_once
+def record_at_rest(net: Network, y: State) -> Array:
+    """The record of a network that has been in one state for ever."""
+    return record_of(net, y, initial_outputs(net, y))
+
+
+@compile_once
 def start(net: Network, courses: tuple) -> tuple[Array, Array]:
     """State and record before the start."""
     state = initial_state(net, courses)
-    return ravel_pytree(state)[0], record_of(net, state, initial_outputs(net, state))
+    return ravel_pytree(state)[0], record_at_rest(net, state)
 
 
 @compile_once

@@ -27,13 +27,13 @@ from fluidcc.folders import (
     ELSEWHERE,
     SHOWING,
     compiled_folder,
+    find_kept,
     fingerprint,
-    is_sound,
     own_folder,
     sealed,
-    sealed_name,
     temporary_folder,
     whole,
+    write_kept,
 )
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Law, State
 from fluidcc.laws.parameters import parameter_values
@@ -69,14 +69,12 @@ def _kept_text(key: str, write: Callable[[], str]) -> str:
     except OSError:
         return write()
     stem = f"rules_{_hash(key, fingerprint(*SHOWING))}"
-    for file in folder.glob(f"{stem}-*.txt"):
-        if is_sound(file, data := file.read_bytes()):
-            return data.decode()
-    data = write().encode()
-    file = folder / sealed_name(stem, data, ".txt")
-    with contextlib.suppress(OSError), whole(file) as part:  # of a full disk: time is lost
-        part.write_bytes(data)
-    return data.decode()
+    if found := find_kept(folder, stem, ".txt"):
+        return found[1].decode()
+    text = write()
+    with contextlib.suppress(OSError):  # of a full disk: time is lost
+        write_kept(folder, stem, ".txt", text.encode())
+    return text
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fluidcc.folders import SHOWING, UNFINISHED, fingerprint, is_sound, seal, sealed_name, whole
+from fluidcc.folders import SHOWING, UNFINISHED, find_kept, fingerprint, seal, write_kept
 from fluidcc.result import plain
 from fluidcc.results.export import to_json
 
@@ -60,13 +60,8 @@ class Store:
 
     def _held(self, name: str) -> bytes | None:
         """The sound file of that name, if there is one; others of it are deleted."""
-        for file in self.folder.glob(f"{name}-*.json"):
-            with contextlib.suppress(OSError):
-                data = file.read_bytes()
-                if is_sound(file, data):
-                    return data
-                file.unlink(missing_ok=True)
-        return None
+        found = find_kept(self.folder, name, ".json")
+        return found[1] if found else None
 
     def has(self, kind: str, about: Mapping[str, Any]) -> bool:
         """Whether a sound result is kept."""
@@ -91,8 +86,7 @@ class Store:
         if data is None:
             data = to_json(make()).encode()
             try:
-                with whole(self.folder / sealed_name(name, data, ".json")) as part:
-                    part.write_bytes(data)
+                write_kept(self.folder, name, ".json", data)
             except OSError as error:
                 raise NotKept(error.errno, error.strerror, str(self.folder)) from None
         return json.loads(data)
