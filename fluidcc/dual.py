@@ -93,7 +93,8 @@ class Dual:
     __radd__, __rmul__ = __add__, __mul__
 
     def __getitem__(self, index: Any) -> Dual:
-        return Dual(self.value[index], self.full()[index], self.level, wide=self.wide)
+        within = (*index, slice(None)) if self.wide and isinstance(index, tuple) else index
+        return Dual(self.value[index], self.full()[within], self.level, wide=self.wide)
 
     def reshape(self, shape: tuple[int, ...]) -> Dual:
         """The same numbers in another shape."""

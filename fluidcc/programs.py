@@ -58,20 +58,34 @@ def unflatten(tree: Any, values: Any) -> Any:
     return map_tree(lambda _: next(rest), tree)
 
 
-def flatten(tree: Any) -> Any:
-    """All numbers of a tree as one vector."""
+def flatten(tree: Any, points: tuple[int, ...] = ()) -> Any:
+    """All numbers of a tree as one vector (n,); of trees of numbers at several `points`, see
+    `batch`, vectors (*points, n).
+    """
     found = leaves(tree)
-    return ops.concatenate([ops.ravel(v) for v in found]) if found else np.zeros(0)
+    if not found:
+        return np.zeros((*points, 0))
+    if not points:
+        return ops.concatenate([ops.ravel(v) for v in found])
+    sizes = (np.shape(dual.plain(v))[-1:] or (1,) for v in found)
+    rows = (ops.broadcast_to(v, (*points, *size)) for v, size in zip(found, sizes, strict=True))
+    return ops.concatenate([*rows], axis=-1)
 
 
 def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The numbers of a tree as one vector, and the function that makes the tree of such a one."""
+    """The numbers of a tree as one vector (n,), and the function that makes the tree of such a one,
+    or the tree of numbers at several points of vectors (P, n), see `batch`.
+    """
     shapes = [np.shape(v) for v in leaves(tree)]
     ends = [0, *itertools.accumulate(map(math.prod, shapes))]
 
     def restore(flat: Any) -> Any:
-        parts = (flat[a:b] for a, b in itertools.pairwise(ends))
-        shaped = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+        points = flat.shape[:-1]
+        parts = (flat[..., a:b] for a, b in itertools.pairwise(ends))
+        shaped = (
+            part.reshape((*points, *(shape or points and (1,))))
+            for part, shape in zip(parts, shapes, strict=True)
+        )
         return unflatten(tree, shaped)
 
     return flatten(tree), restore
@@ -233,13 +247,16 @@ def slope(change: Callable[[Num], Any], *like: Any) -> Any:
 
 
 def batch(function: Callable[[Num], Any], points: Num) -> Any:
-    """A function at each of several points (P, ...): trees of numbers (P, ...)."""
+    """A function of vectors at several points (P, n): trees of vectors (P, ...).
+
+    In NumPy it takes all at once: among numbers of a tree, a single one has the shape (P, 1) and
+    those of classes the shape (P, m), so that rules work number by number.
+    """
     if ops.traced(points):
         from fluidcc.arrays import jax
 
         return jax.vmap(function)(points)
-    found = [function(point) for point in points]
-    return map_tree(lambda *v: np.stack(v), *found)
+    return function(points)
 
 
 def pseudo_inverse(matrix: Num) -> Num:

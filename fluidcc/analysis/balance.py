@@ -86,7 +86,7 @@ def _rows(
     emitted = tuple(op.emitted[k].signal if k in given else None for k in links) if given else ()
 
     def received(u: Num) -> list[tuple[Num, Num]]:
-        return weighed(net, op, held, part, u, np.arange(len(u)))
+        return weighed(net, op, held, part, u, np.arange(u.shape[-1]))
 
     at = local_state(net, op, side, emitted, received)
     v, unflatten = ravel(at.y)
@@ -94,15 +94,16 @@ def _rows(
     point = ops.concatenate([v, at.outputs])
 
     def rows(x: Num) -> tuple[Num, Num]:
-        y, u = unflatten(x[:n]), x[n:]
+        y, u, points = unflatten(x[..., :n]), x[..., n:], x.shape[:-1]
 
         def now(u: Num) -> tuple[Num, Num, Num]:
             found = flux(net, y, constant_inputs(net, u), at.modes, ticks=True)
-            outputs = flatten(found.outputs)
-            return flatten(found.drift), outputs, ops.stack(found.queue_raw)
+            trees = found.drift, found.outputs, found.queue_raw
+            drift, outputs, raw = (flatten(tree, points) for tree in trees)
+            return drift, outputs, raw
 
         drift, outputs, raw = mixed(received(u), now)
-        return ops.concatenate([drift * moves, outputs - u]), raw
+        return ops.concatenate([drift * moves, outputs - u], axis=-1), raw
 
     spread = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGNS, len(point)))
     certain = ops.where(at.outputs == flatten(_certain(net)), 0.0, 1.0)

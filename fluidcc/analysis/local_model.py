@@ -25,7 +25,7 @@ _FALLING = 1e-6  # packets per packet sent; a window at its floor that falls fas
 
 def constant_inputs(net: Network, u: Num) -> DelayedInputs:
     """Delayed inputs if the outputs have always been u."""
-    return map_tree(lambda index: u[index], output_indices(net))
+    return map_tree(lambda index: u[..., index], output_indices(net))
 
 
 def steady_outputs(net: Network, op: OperatingPoint) -> Num:

@@ -33,7 +33,7 @@ from fluidcc.analysis.steady_laws import (
 )
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
-from fluidcc.model.rates import measured, received
+from fluidcc.model.rates import measured, over_classes, received
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, flatten, leaves, map_tree, repeat
 from fluidcc.scenario.network import Flows, Network
@@ -147,11 +147,6 @@ def _windows(net: Network, senders: list) -> tuple:
     return tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True))
 
 
-def _over_classes(rates: Num) -> Num:
-    """Sum over the classes of a group: of (m,), or of (n, m) in the shape (n, 1)."""
-    return rates.sum(axis=-1, keepdims=True) if np.ndim(rates) > 1 else ops.total(rates)
-
-
 def _arriving(
     net: Network, emitted: list[SteadySignal], rates: list[Num]
 ) -> tuple[list[Num], list[Num]]:
@@ -171,9 +166,9 @@ def _arriving(
         for flows, rate, shares in zip(net.flows, rates, kept, strict=True):
             left = flows.n * rate
             for k, share in zip(flows.route, shares, strict=True):
-                offered[k] = offered[k] + _over_classes(left)
+                offered[k] = offered[k] + over_classes(left)
                 left = left * share
-                accepted[k] = accepted[k] + _over_classes(left)
+                accepted[k] = accepted[k] + over_classes(left)
                 left = left * through[k]
         through = [
             ops.minimum(1.0, link.capacity / ops.maximum(rate, _SMALL))

@@ -248,6 +248,11 @@ def emit_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
     return measured(link, queue, Signal(*(v + 0.0 * queue for v in signal)))
 
 
+def over_classes(rates: Num) -> Num:
+    """Sum over the classes of a group: of (m,) the shape (), of several points (P, m) (P, 1)."""
+    return rates.sum(axis=-1, keepdims=True) if rates.ndim > 1 else ops.total(rates)
+
+
 def touched(flows: Flows, signals: tuple[Signal, ...]) -> Num:
     """Probability that a packet, or its acknowledgement, is marked or lost on its way."""
     emitted = (interpret_signal(flows, each) for each in signals)
@@ -389,12 +394,12 @@ def _link_flux(
     """Raw and bounded change of queue k per second, that of its law, its signal, its pace."""
     link, q, x = net.links[k], y.queues[k], y.laws[k]
     capacity, mode = link.capacity, None if modes is None else modes.queues[k]
-    offered = link.cross + sum(ops.total(flow) for _, flow in arriving)
+    offered = link.cross + sum(over_classes(flow) for _, flow in arriving)
     given = modes.emitted[k] if modes is not None and modes.emitted else None
     early = emit_signal(link, x, q, offered) if given is None else measured(link, q, given)
     accepted = link.cross * (1 - early.drop)
     for i, flow in arriving:
-        accepted = accepted + ops.total(flow * (1 - received(net.flows[i], (early,)).drop))
+        accepted = accepted + over_classes(flow * (1 - received(net.flows[i], (early,)).drop))
     raw = accepted - capacity
     change = _hold(raw, q, 0.0, link.buffer, mode)
     full = q >= link.buffer if mode is None else mode == HIGH
