@@ -243,10 +243,14 @@ def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemo
         return ops.concatenate([flatten(still), ops.ravel(off)])
 
     def improve(carry: tuple) -> tuple:
-        step, v = carry
-        return step + 1, v - pseudo_inverse(jacobian(residual, v)) @ residual(v)
+        step, _, v = carry
+        new = v - pseudo_inverse(jacobian(residual, v)) @ residual(v)
+        return step + 1, ops.anywhere(new != v), new
 
-    x = shape(repeat(lambda carry: carry[0] < _STEPS, improve, (0, first))[1])
+    def unfinished(carry: tuple) -> Num:
+        return (carry[0] < _STEPS) & carry[1]
+
+    x = shape(repeat(unfinished, improve, (0, np.True_, first))[2])
     found = abs(signal_of(link, x, backlog, lost).mark - mark) < _SAME
     if link.queue.period is None:
         return HeldMemory(x, found, np.True_, np.False_)
