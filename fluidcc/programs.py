@@ -83,7 +83,7 @@ def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
         points = flat.shape[:-1]
         parts = (flat[..., a:b] for a, b in itertools.pairwise(ends))
         shaped = (
-            part.reshape((*points, *(shape or points and (1,))))
+            part.reshape((*points, *(shape or (points and (1,)))))
             for part, shape in zip(parts, shapes, strict=True)
         )
         return unflatten(tree, shaped)
