@@ -16,6 +16,8 @@ from fluidcc.analysis.delay_equation import DelayEquation as DelayEquation
 from fluidcc.analysis.delay_equation import EquationEquilibrium as EquationEquilibrium
 from fluidcc.analysis.equilibrium import Equilibrium as Equilibrium
 from fluidcc.analysis.equilibrium import equilibrium as equilibrium
+from fluidcc.analysis.fluctuations import Fluctuations as Fluctuations
+from fluidcc.analysis.fluctuations import fluctuations as fluctuations
 from fluidcc.analysis.gradient import gradient as gradient
 from fluidcc.analysis.linearize import linearize as linearize
 from fluidcc.analysis.measures import Gradient as Gradient

@@ -153,6 +153,22 @@ def _arrays(*args: Num) -> Any:
     return dual if space is _Floats else space
 
 
+def floor(a: Num) -> Num:
+    """The largest whole number that is not above."""
+    return _space(a).floor(a) if traced(a) else np.floor(a)
+
+
+def add_at(a: Num, row: Num, value: Num) -> Num:
+    """The array (n, B) with numbers (B,) added, each in a row of its own; it may be the same array,
+    changed.
+    """
+    columns = np.arange(a.shape[1])
+    if traced(a, row, value):
+        return _space(a, row, value).asarray(a).at[row.astype(int), columns].add(value)
+    a[row.astype(int), columns] += value
+    return a
+
+
 def ravel(a: Num) -> Num:
     """All numbers of an array as a vector."""
     return a.reshape((-1,)) if hasattr(a, "reshape") else np.reshape(a, -1)

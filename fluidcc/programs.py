@@ -197,6 +197,23 @@ def repeat(unfinished: Callable[[Any], Num], step: Callable[[Any], Any], carry: 
     return carry
 
 
+def scan(step: Callable[[Any, Any], tuple[Any, Any]], carry: Any, rows: Any) -> tuple[Any, Any]:
+    """Take a carry through the rows of a tree of arrays (n, ...), from the last row to the first.
+
+    `step(carry, row)` gives the new carry and a tree of results; the results, in the order of the
+    rows, have the shapes (n, ...). A step may change arrays of its carry.
+    """
+    if ops.traced(*leaves((carry, rows))):
+        from fluidcc.arrays import jax
+
+        return jax.lax.scan(step, carry, rows, reverse=True)
+    found = []
+    for k in reversed(range(len(leaves(rows)[0]))):
+        carry, result = step(carry, map_tree(lambda v, k=k: v[k], rows))
+        found.append(result)
+    return carry, map_tree(lambda *v: np.stack(v), *reversed(found))
+
+
 def jvp(function: Callable[[Num], Any], x: Num, direction: Num) -> tuple[Any, Any]:
     """A function at x, and its derivative along a direction: trees of numbers."""
     if ops.traced(x, direction):

@@ -15,7 +15,8 @@ class Quantity(NamedTuple):
     """One quantity of a link, a group of flows, a loop or a distribution of windows (`kind`).
 
     The last fields are its names at equilibrium, in a fluid run, in metrics of packet runs
-    and in their series, and of a fluid run as a whole (`run`); empty if it has none.
+    and in their series, of a fluid run as a whole (`run`), and in fluctuations around an
+    equilibrium (`noise`); empty if it has none.
     """
 
     kind: str
@@ -27,6 +28,7 @@ class Quantity(NamedTuple):
     packets: str = ""
     series: str = ""
     run: str = ""
+    noise: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,7 +75,17 @@ TABLE = (
     _link("packet/s", "source quenches that the link sends", fluid="source_quench_rate"),
     _link("1", "share of source quenches in the packets on the way back",
           equilibrium="quench_fraction"),
-    _link("packet", "standard deviation of the packets at the link over time", run="queue_std"),
+    _link("packet", "standard deviation of the packets at the link over time", run="queue_std",
+          noise="queue_std"),
+    _link("packet", "packets at the link that it does not have more of, for a share of the time",
+          noise="queue_quantile"),
+    _link("packet^2 s", "spectral density of the packets at the link", noise="queue_density"),
+    _link("packet", "standard deviation of the average that the queue law keeps",
+          noise="average_std"),
+    _link("s", "mean time in the queue", noise="delay"),
+    _link("s", "time in the queue that is not exceeded, for a share of the time",
+          noise="delay_quantile"),
+    _link("1", "share of the time without a packet to send", noise="idle"),
     _link("s", "period of the queue", run="period"),
     _link("packet", "packets that arrived", packets="arrivals"),
     _link("packet", "packets that left", packets="departures"),
@@ -103,6 +115,9 @@ TABLE = (
     _flows("packet", "window of one flow", "W", equilibrium="window", fluid="window",
            packets="window_mean", series="group_window"),
     _flows("packet", "window of each flow", "W", series="flow_window"),
+    _flows("packet", "standard deviation of the window of one flow over time",
+           noise="window_std"),
+    _flows("packet/s", "standard deviation of the rate of one flow over time", noise="rate_std"),
     _flows("packet", "mean over packets of the window", packets="window_per_packet"),
     _flows("packet/s", "rate of one flow", "x", equilibrium="rate", fluid="rate"),
     _flows("s", "round trip with queueing", "R", equilibrium="rtt", fluid="rtt",

@@ -14,6 +14,7 @@ from fluidcc import ops
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.local_model import constant_inputs, local_state
 from fluidcc.analysis.operating_point import OperatingPoint, Regime
+from fluidcc.analysis.population import grid_error
 from fluidcc.analysis.sliding import (
     LOAD,
     SIGNAL,
@@ -24,7 +25,7 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
-from fluidcc.analysis.steady_laws import after_arrivals, neighbour, tick_change
+from fluidcc.analysis.steady_laws import after_arrivals, neighbour, per_flow, tick_change
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
     Outputs,
@@ -33,9 +34,10 @@ from fluidcc.model.delays import (
     make_outputs,
     output_index,
     output_indices,
+    round_trip,
     signal_fields,
 )
-from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux
+from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux, received
 from fluidcc.ops import Num
 from fluidcc.programs import batch, compiled, flatten, leaves, map_tree, ravel
 from fluidcc.scenario.network import Network
@@ -49,6 +51,7 @@ _STEPS = (1e-5, 1e-8)  # of each number, along a direction: central, and one-sid
 # that an undeclared breakpoint of a law is crossed on one side at most
 _SHORTEST = 1e-8
 _WITHIN = 0.1  # of the distance to the next breakpoint: longest step
+_COARSE = 3e-3  # of a mean flight
 _MIDDLE = np.zeros(())  # on a breakpoint itself, on neither side of it
 _SIGNS = 4  # random directions
 _SOME_USE = 1e-8  # utilization of a link; below it arrivals have few significant digits
@@ -160,6 +163,8 @@ def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) ->
     """
     if any(flows.loss.window(0.0, 1.0) is not None for flows in net.flows):
         return ""
+    if net.closure == "population":
+        return _unbalanced_populations(net, op, regimes)
     kinds = {Regime.JUMP: SIGNAL, Regime.LOADED: LOAD}
     held = tuple(SlidingSurface(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
     net, op = exact(net, held), with_exact_loads(op, held)
@@ -178,6 +183,23 @@ def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) ->
                 f"put into the moving model, the queue of links.{net.link_names[k]} leaves the end "
                 f"of its equilibrium, by {excess:.3g} of the capacity"
             )
+    return ""
+
+
+def _unbalanced_populations(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) -> str:
+    """The same for stationary laws of flows: their grids are fine enough, and links carry what
+    they can, if they have a queue.
+    """
+    for k, (name, regime) in enumerate(zip(net.link_names, regimes, strict=True)):
+        excess = float(op.accepted[k] / net.links[k].capacity) - 1
+        if regime == Regime.INTERIOR and abs(excess) > _BALANCED:
+            return f"links.{name} is offered {excess:.3g} of its capacity more than it carries"
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        signal = received(flows, tuple(op.signals[k] for k in flows.route))
+        rtt = np.ravel(round_trip(net, flows, tuple(op.queues)))[:1]
+        error = float(np.max(grid_error(flows, map_tree(np.ravel, per_flow(signal, rtt)), rtt)))
+        if not error <= _COARSE:
+            return f"flows.{name}: the grid of windows leaves an error of {error:.2g}"
     return ""
 
 

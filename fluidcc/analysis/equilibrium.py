@@ -21,6 +21,7 @@ from fluidcc.analysis.operating_point import (
     find_operating_point,
     resolved,
 )
+from fluidcc.analysis.population import why_no_population
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, SMALLEST_WINDOW, per_flow
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal
 from fluidcc.model.advice import advice
@@ -106,7 +107,8 @@ class Equilibrium(Result):
     def smooth(self) -> bool:
         """Whether there is a linearisation, on either side of a kink at least."""
         moving = all(flows.loss.window(0.0, 1.0) is None for flows in self.net.flows)
-        return self.status in ("regular", "empty") and not self.sliding and moving
+        means = self.net.closure == "mean"
+        return self.status in ("regular", "empty") and not self.sliding and moving and means
 
     @property
     def kinked(self) -> bool:
@@ -162,6 +164,8 @@ def without(eq: Equilibrium) -> str:
         reasons.append(f"the status is {eq.status}")
     if eq.sliding:
         reasons.append(f"the laws switch there, at links.{', links.'.join(eq.sliding)}")
+    if eq.net.closure == "population":
+        reasons.append("a population has no equations of motion; fluctuations judges its loop")
     return ", and ".join(reasons) or "a loss closure gives windows at equilibrium only"
 
 
@@ -189,6 +193,9 @@ def equilibrium(net: Network) -> Equilibrium:
     noted, net = advice(net), as_fluid(net)
     arrays = steady(net)  # with mean voice calls, in double precision
     nothing = np.zeros(len(net.links))
+    if faults := _no_populations(net):
+        op = find_operating_point(dataclasses.replace(arrays, closure="mean"), nothing)
+        return _undetermined(net, op, "; ".join(faults))
     op = find_operating_point(arrays, nothing)
     notes = []
     if len(net.links) > 1:
@@ -202,6 +209,20 @@ def equilibrium(net: Network) -> Equilibrium:
     others = [other for other in others if _differ(op, other)]
     notes += [_range_message(net, k, [op, *others]) for k in range(len(net.links)) if others]
     return _describe(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
+
+
+def _no_populations(net: Network) -> list[str]:
+    """Why groups have no stationary law, if the closure needs one."""
+    if net.closure != "population":
+        return []
+    pairs = zip(net.flow_names, map(why_no_population, net.flows), strict=True)
+    return [
+        f"closure 'population' does not hold for flows.{name}: {why}" for name, why in pairs if why
+    ]
+
+
+def _undetermined(net: Network, op: OperatingPoint, message: str) -> Equilibrium:
+    return Equilibrium("undetermined", message, (), *_unknown(net), net, op)
 
 
 def _range_message(net: Network, k: int, rests: list[OperatingPoint]) -> str:
@@ -234,7 +255,7 @@ def _describe(
     faults = extremes(net) or ([fault] if fault else [])
     if faults:
         message = "; ".join([*faults, *notes])
-        return Equilibrium("undetermined", message, (), *_unknown(net), net, op)
+        return _undetermined(net, op, message)
     texts = [_link_advice(arrays, op, k, regime) for k, regime in enumerate(regimes)]
     texts += [_escape_advice(net, op, k) for k in range(len(regimes))]
     if status == "regular" and not _sliding(net, regimes):

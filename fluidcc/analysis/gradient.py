@@ -210,7 +210,8 @@ class _Point:
     def _without(self, reason: str) -> tuple[str, str]:
         """Status and message if the equilibrium, or its linearisation, has no derivatives."""
         eq = self.eq
-        status = eq.status if eq.status not in ("regular", "empty") else "sliding"
+        smooth = "undetermined" if eq.net.closure == "population" else "sliding"
+        status = eq.status if eq.status not in ("regular", "empty") else smooth
         return status, "; ".join(filter(None, [eq.message, f"no derivatives: {reason}"]))
 
     def _of_equilibrium(

@@ -311,7 +311,8 @@ def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
         raise NoDerivativeError(
             "the equilibrium is not unique: the one reached depends on the initial condition"
         )
-    if any(flows.loss.window(0.0, 1.0) is not None for flows in eq.net.flows):
+    moves = all(flows.loss.window(0.0, 1.0) is None for flows in eq.net.flows)
+    if not moves or eq.net.closure == "population":
         raise NoDerivativeError(without(eq))
     held = () if eq.smooth else sliding_surfaces(steady(eq.net), eq.op)
     jumping = {c.link for c in held if c.kind == SIGNAL}

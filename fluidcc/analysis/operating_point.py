@@ -18,11 +18,13 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.bisection import bisect, first_crossing
+from fluidcc.analysis.population import mean_window
 from fluidcc.analysis.steady_laws import (
     WeightedSignal,
     memory_with_mark,
     neighbour,
     offered_rate,
+    past_slow_start,
     per_flow,
     queue_at,
     signal_of,
@@ -137,10 +139,21 @@ def _senders(
             WeightedSignal(share, per_flow(signal, rtt))
             for share, signal in weighted_signals(net, flows, emitted)
         ]
+        if net.closure == "population":
+            out.append(_population(flows, cases[0].signal, rtt))
+            continue
         own = None if windows is None else windows[i]
         s = steady_sender(flows, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=own)
         out.append((s, source_rate(flows, s, cases, rtt)))
     return out
+
+
+def _population(flows: Flows, signal: Signal, rtt: Num) -> tuple[Any, Num]:
+    """Senders with the mean window of all flows, and the rates (m,) of their sources."""
+    shape = np.shape(signal.mark)
+    rtt = ops.broadcast_to(rtt, shape)
+    window, flight = mean_window(flows, map_tree(ops.ravel, signal), ops.ravel(rtt))
+    return past_slow_start(flows, window.reshape(shape)), flight.reshape(shape) / rtt
 
 
 def _windows(net: Network, senders: list) -> tuple:

@@ -345,7 +345,7 @@ def _batchable(net: Network) -> bool:
     Several links may have several equilibria, which `equilibrium` looks for from further starts.
     """
     drifts = all(flows.loss.window(0.0, 1.0) is None for flows in as_fluid(net).flows)
-    return drifts and len(net.links) == 1
+    return drifts and len(net.links) == 1 and net.closure == "mean"
 
 
 def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:

@@ -28,14 +28,13 @@ from fluidcc.analysis.window_distribution import (
     WindowDistribution,
     mark_at,
     sees_marks,
-    stands_still,
     window_distribution,
 )
 from fluidcc.laws.law import Since
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.rates import received
 from fluidcc.programs import leaves
-from fluidcc.scenario.network import Flows, Link, Network, to_arrays
+from fluidcc.scenario.network import Flows, Link, Network, stands_still, to_arrays
 
 if TYPE_CHECKING:
     from fluidcc.model.simulate import Trajectory
@@ -69,7 +68,8 @@ def validity_warnings(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple
         Its trajectory, which tells more: cycles, and what they lose.
     """
     reasons = [*_of_links(eq), *_of_flows(eq)]
-    if eq.status not in ("none", "undetermined", "continuum"):
+    known = eq.status not in ("none", "undetermined", "continuum")
+    if known and eq.net.closure == "mean":
         reasons += _of_signals(eq)
     if fluid is not None:
         reasons += _of_trajectory(fluid)

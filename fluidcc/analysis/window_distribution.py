@@ -29,7 +29,7 @@ from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Signal, S
 from fluidcc.programs import compiled
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
-from fluidcc.scenario.network import Flows, Network, repeated
+from fluidcc.scenario.network import Flows, Network, stands_still
 
 if TYPE_CHECKING:
     import xarray
@@ -520,11 +520,3 @@ def _windows(net: Network, marks: Callable[[str, Flows], float]) -> WindowDistri
 def sees_marks(flows: Flows) -> bool:
     """Whether a signal comes as a mark or a quench rather than as a loss."""
     return float(flows.feedback.interpret(Signal(0.5, 0.0, 1.0)).mark) > 0
-
-
-def stands_still(flows: Flows) -> bool:
-    """Whether a window is kept until the receiver knows that the sender has reacted."""
-    rules = dict(flows.sender)
-    if flows.feedback.quench or rules.get("grow_on_echo", False):
-        return False
-    return repeated(flows, rules.get("echo", "law"))

@@ -159,9 +159,23 @@ def make_command(verb: Verb) -> Callable[..., None]:
 _PATHS = word("PATH...", "Parameters.", list[str])
 
 
-@_verb("equilibrium", listed=True)
-def _equilibrium(task: Task, faults: Faults) -> Options:
+@_verb(
+    "equilibrium", listed=True,
+    own={"closure": text("NAME", "What rules act on: mean windows, or the population's.")},
+)  # fmt: skip
+def _equilibrium(task: Task, faults: Faults, closure: str | None) -> Options:
     """The equilibrium of the network, with its status."""
+    if closure is None:
+        return {}
+    changes = {"model.closure": closure}
+    if task.net is not None:
+        faults.catch(fluidcc.replace, task.net, changes, where="--closure")
+    return lambda net: fluidcc.equilibrium(fluidcc.replace(net, changes, where="--closure"))
+
+
+@_verb("noise", "fluctuations", doing="fluctuations", listed=True)
+def _noise(task: Task, faults: Faults) -> Options:
+    """Fluctuations of queues and windows around the equilibrium: spectrum, spread, quantiles."""
     return {}
 
 

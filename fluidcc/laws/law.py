@@ -485,6 +485,10 @@ class AbstractLossClosure(Law):
         `recovery` is how the window law's sender recovers: reno, newreno or sack.
         """
 
+    def timer(self, rtt: Num) -> Num | None:
+        """First retransmission timeout [s]; None if losses cost no time."""
+        return None
+
     def window(self, drop: Num, rtt: Num) -> Num | None:
         """Window [packet] at equilibrium, for closures that give only that; None for others."""
         return None

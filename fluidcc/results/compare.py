@@ -186,7 +186,8 @@ def compare(
     points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
     fluid = None
     if trajectory:
-        fluid = simulate(net, until=until, points=points, mesh=Uniform())
+        means = dataclasses.replace(net, closure="mean")
+        fluid = simulate(means, until=until, points=points, mesh=Uniform())
     sample, seen = _sample(wanted, until, shortest(plan(net), until, len(seeds)))
     packets = simulate_packets(
         net, until=until, warmup=warmup, seeds=seeds, sample=sample, progress=progress

@@ -170,6 +170,10 @@ class Network(Module):
     flows: tuple[Flows, ...]
     rates: str = choice("ack", "ack", "mgt", "self_clocked", doc="what clocks the senders")
     delay: str = choice("explicit", "explicit", "fifo", doc="which clock the round trip uses")
+    closure: str = choice(
+        "mean", "mean", "population",
+        doc="what rules act on: the mean window, or the windows of all flows",
+    )  # fmt: skip
     link_names: tuple[str, ...] = static(("bottleneck",))
     flow_names: tuple[str, ...] = static(("flows",))
     title: str = static("")
@@ -249,6 +253,14 @@ def repeated(flows: Flows, echo: str = "law") -> bool:
     return _waits_for_new_data(flows.reaction) and not (
         flows.feedback.loads or _learns_from_marks(flows.window)
     )
+
+
+def stands_still(flows: Flows) -> bool:
+    """Whether a window is kept until the receiver knows that the sender has reacted."""
+    rules = dict(flows.sender)
+    if flows.feedback.quench or rules.get("grow_on_echo", False):
+        return False
+    return repeated(flows, rules.get("echo", "law"))
 
 
 def _waits_for_new_data(law: AbstractReaction) -> bool:

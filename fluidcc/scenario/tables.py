@@ -106,7 +106,7 @@ def tables(net: Network) -> Tables:
     return {
         "title": net.title,
         "source": net.source,
-        "model": {"rates": net.rates, "delay": net.delay},
+        "model": {name: getattr(net, name) for name in infos(Network)},
         "links": {name: _link(v) for name, v in zip(net.link_names, net.links, strict=True)},
         "flows": {name: _group(v, net.link_names) for name, v in groups},
     }

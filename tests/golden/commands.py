@@ -19,7 +19,7 @@ KINDS = (
 
 LONG = (
     *(f"{verb} {name}" for name in KINDS for verb in (
-        "equilibrium", "window-distribution", "simulate --until 12",
+        "equilibrium", "noise", "window-distribution", "simulate --until 12",
         "packets --until 12 --warmup 4 --seeds 2", "compare --until 12 --warmup 4 --seeds 2",
         "check-bounds --budget 4",
     )),

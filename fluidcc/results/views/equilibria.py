@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from fluidcc.results.blocks import (
     Number,
     known,
     lines,
+    number,
     parameter,
     span,
     table,
@@ -95,6 +97,67 @@ class EquilibriumView(View):
             ax.set(xlabel="round trip [ms]", ylabel=label)
         from_zero(*axes)
         axes[0].legend()
+
+
+class FluctuationsView(View):
+    """Spread of queues and windows; the spectrum of the queue, and the queue with its band."""
+
+    size = (2.6, 2)
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """Links and groups of flows."""
+        found = self.found
+        why = f" ({found.message})" if found.message else ""
+        first = verdict(found.status == "regular", f"Fluctuations: {found.status}{why}")
+        distance = lines(f"distance of the loop from -1: {number(found.margin, 3)}")
+        links = table(
+            "Links", "link", *known("links", "queue", "queue_std"), "5 %", "50 %", "95 %",
+            ("delay, 95 %", "ms"), "idle",
+        )  # fmt: skip
+        for name, link in found.links.items():
+            own, delay = link.queue.quantiles, link.delay.quantiles.get(0.95)
+            cells = (link.queue.mean, link.queue.std, *(own.get(p) for p in (0.05, 0.5, 0.95)))
+            late = None if delay is None else 1e3 * delay
+            links.add_row(name, *map(Number, (*cells, late, link.idle)))
+        flows = table("Flows", "group", *known("flows", "window", "window_std", "rate", "rate_std"))
+        for name, group in found.flows.items():
+            spread = (v for pair in (group.window, group.rate) for v in (pair.mean, pair.std))
+            flows.add_row(name, *map(Number, spread))
+        return [first, *([] if math.isnan(found.margin) else distance), links, flows]
+
+    def numbers(self) -> dict[str, Measured]:
+        """Mean and standard deviation of each queue, and the margin."""
+        out = {}
+        for name, link in self.found.links.items():
+            out[f"{name}: queue"] = Measured(link.queue.mean, "packet")
+            out[f"{name}: std"] = Measured(link.queue.std, "packet")
+        return out | {"margin": Measured(self.found.margin)}
+
+    def draw(self, figure: "SubFigure") -> None:
+        """The spectrum of the queue, and its share of the time below each length."""
+        found = self.found
+        if found.status != "regular":
+            raise ValueError(f"no picture: {found.message}")
+        spectrum, share = abreast(figure)
+        spectrum.loglog(found.omega, np.maximum(found.density, 1e-300))
+        top = float(found.density.max())
+        spectrum.set(
+            xlabel="frequency [rad/s]", ylabel="density of the queue [packet² s]",
+            ylim=(1e-6 * top, 2 * top),
+        )  # fmt: skip
+        peak = f"largest at {found.frequency:.3g} rad/s"
+        spectrum.axvline(found.frequency, color="0.3", linestyle="--", label=peak)
+        for name, link in found.links.items():
+            queue = link.queue
+            low, high = (max(queue.mean + k * queue.std, 0.0) for k in (-3.0, 3.0))
+            q = np.linspace(low, high, 200)
+            below = [NormalDist(queue.mean, queue.std).cdf(v) for v in q]
+            share.plot(q, below, label=name)
+            ends = (max(queue.mean + k * queue.std, 0.0) for k in (-2.0, 2.0))
+            share.axvspan(*ends, alpha=PALE, label="mean ± 2 std")
+        share.set(xlabel="queue [packet]", ylabel="share of the time below", ylim=(0, 1))
+        share.legend(loc="lower right")
+        spectrum.legend(loc="lower left")
 
 
 class EquationView(View):

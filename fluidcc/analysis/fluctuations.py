@@ -1,0 +1,474 @@
+"""Fluctuations of queues and windows around an equilibrium, from the marks and losses of packets.
+
+Each signal that a sender reacts to changes its flight for some round trips. These responses add up
+over many flows, and the loop through the queue and its law filters their sum: linear noise, exact
+to first order in one over the number of flows. The queue is the sum of the flights less what the
+paths hold. Senders answer signals by the stationary law of their windows, so that the loop is that
+of the population, not of its mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fluidcc import ops
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.measures import mean_over_flows
+from fluidcc.analysis.population import Population, Reaction, population
+from fluidcc.laws.law import Arrival, Signal
+from fluidcc.laws.marking import Plain
+from fluidcc.model.delays import explicit_delays, round_trip
+from fluidcc.model.fluid import as_fluid, steady
+from fluidcc.model.rates import emit_signal, marks_seen, queue_law_rate, received
+from fluidcc.ops import Num
+from fluidcc.programs import flatten, jacobian, map_tree, ravel
+from fluidcc.quantities import attributes
+from fluidcc.result import Result, plain
+from fluidcc.scenario.network import Flows, Link, Network
+
+if TYPE_CHECKING:
+    import xarray
+
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+"""Shares of the time for which quantiles of the queue are given."""
+
+_LEAST_DISTANCE = 0.15  # of the loop from -1; nearer, fluctuations are not small
+_LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
+_SIGMAS = 2.0  # between a mean queue and the end of its range
+_POINTS = 96  # windows of the grid
+_BLOCK = 32  # frequencies at a time
+_LAST_GAP = 1e-9  # share of the gaps between signals that are longer than counted
+_SHORTEST = 1e-9  # round trips; keeps ramps finite
+_FEW = 4  # round trips of a group whose responses are found one by one
+_PER_TRIP = (  # frequencies [rad per round trip]
+    (1e-3, 0.2, 16), (0.21, 12.0, 360), (12.1, 100.0, 60),
+)  # fmt: skip
+
+
+class Response(NamedTuple):
+    """Responses of one flow at frequencies (W,) [rad per round trip].
+
+    `gain` is that of its mean flight to the probability of signals; `power` the spectral density of
+    its flight under independent signals [packet^2 x round trip]; `mean` the sum over its reactions,
+    per round trip, of what each does to the flight.
+    """
+
+    gain: Array
+    power: Array
+    mean: Array
+
+
+def _until_listening(z: Array, kind: Reaction, flight: float) -> Array:
+    """Transform (W, M) of the flight beyond its mean from a reaction until the sender listens; if
+    it listens at once, of the flight beyond that of the window left.
+    """
+    silence, waits = np.maximum(kind.silence, _SHORTEST), kind.dwell > 0
+    before = np.where(waits, kind.before - flight, kind.before - kind.after)
+    after = np.where(waits, kind.after - flight, 0.0)
+    fall, end = np.exp(-z * silence), np.exp(-z * np.maximum(kind.dwell, silence))
+    ramp = (1 - fall * (1 + z * silence)) / (z**2 * silence)
+    return before * (1 - fall) / z + (after - before) * ramp + after * (fall - end) / z
+
+
+def respond(found: Population, probability: float, omega: Array) -> Response:
+    """Responses of a flow whose stationary law was found for one signal of this probability."""
+    w, time, flights, flight = (
+        found.windows[:, 0], found.time[:, 0], found.flights[:, 0], found.flight[0],
+    )  # fmt: skip
+    kinds = [map_tree(lambda v: np.broadcast_to(v, (len(w), 1))[:, 0], k) for k in found.kinds]
+    rates = [found.pace[0] * kind.rate for kind in kinds]
+    crossing = found.crossing[:, 0] / found.pace[0]
+    width = (w[-1] - found.low) / (len(w) - 1)
+    index = np.arange(len(w))
+    places = [np.clip((kind.landing - found.low) / width, 0.0, index) for kind in kinds]
+    below = [np.minimum(place.astype(int), len(w) - 2) for place in places]
+    above = [place - k for place, k in zip(places, below, strict=True)]
+    parts = []
+    for start in range(0, len(omega), _BLOCK):
+        z = 1j * omega[start : start + _BLOCK, None]
+        leaving = z + sum(rates)
+        stay = np.pad(np.exp(-leaving[:, :-1] * crossing), ((0, 0), (0, 1)))  # none above the top
+        held = (1 - stay) / leaving
+        spent = [_until_listening(z, kind, flight) for kind in kinds]
+        late = [np.exp(-z * kind.dwell) for kind in kinds]
+        # From a point on: the flight until the next point, or what a reaction brings.
+        matrix = np.zeros((len(z), len(w), len(w)), complex)
+        matrix[:, index, index] = 1.0
+        matrix[:, index[:-1], index[1:]] = -stay[:, :-1]
+        for r, delay, k, share in zip(rates, late, below, above, strict=True):
+            matrix[:, index, k] -= held * r * delay * (1 - share)
+            matrix[:, index, k + 1] -= held * r * delay * share
+        given = held * (flights - flight + sum(r * s for r, s in zip(rates, spent, strict=True)))
+        value = np.linalg.solve(matrix, given[..., None])[..., 0]
+        middle = np.concatenate([(value[:, :-1] + value[:, 1:]) / 2, value[:, -1:]], axis=1)
+        changes = [
+            s + delay * ((1 - share) * value[:, k] + share * value[:, k + 1]) - middle
+            for s, delay, k, share in zip(spent, late, below, above, strict=True)
+        ]
+        met = [time * r for r in rates]
+        mean = sum((m * c).sum(axis=1) for m, c in zip(met, changes, strict=True))
+        power = sum((m * abs(c) ** 2).sum(axis=1) for m, c in zip(met, changes, strict=True))
+        # ACKs with one more signal are ones on which a window does not grow.
+        grown = (time[:-1] / crossing * np.diff(value, axis=1)).sum(axis=1) / (1 - probability)
+        parts.append((mean / probability - grown, power, mean))
+    return Response(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def dispersion(link: Link, x: Any, queue: Num, omega: Array) -> Array:
+    """Index of dispersion (W,) of the signals of a link at frequencies [rad/s]: near 1 if they are
+    independent, 0 if they come evenly.
+
+    Gaps between signals are independent of each other: a renewal process. Cox and Lewis (1966),
+    section 4.5.
+    """
+    seen = Arrival(1.0, 1 / link.capacity, queue, link.capacity)
+    p = float(link.queue.signal(x, seen).either)
+    count = np.arange(1.0, 2.0 + math.ceil(-math.log(_LAST_GAP) / max(p, 1e-6)))
+    chosen = np.broadcast_to(link.queue.gap_probability(x, seen, count), count.shape)
+    gaps = chosen * np.append(1.0, np.cumprod(1 - chosen)[:-1])
+    last = np.searchsorted(np.cumsum(gaps), 1 - _LAST_GAP) + 1
+    turns = np.exp(-1j * np.outer(omega / link.capacity, count[:last]))
+    phi = turns @ gaps[:last]
+    return (1 - abs(phi) ** 2) / abs(1 - phi) ** 2
+
+
+def _queue_response(
+    link: Link, x: Any, queue: Num, flows: Flows, omega: Array
+) -> tuple[Array, Array, Array]:
+    """Responses (W,) to the queue: of the marks and of the losses that flows receive [1/packet],
+    and of the average that the law keeps.
+    """
+    state, shape = ravel(x)
+    n, offered = len(state), np.float64(link.capacity)
+
+    def present(v: Num) -> Num:
+        x, q = shape(v[:n]), v[n]
+        rate = queue_law_rate(link, x, q, offered, ticks=True)
+        seen = received(flows, (emit_signal(link, x, q, offered),))
+        average = link.queue.average(x, q) + 0.0 * q
+        return ops.concatenate([flatten(rate), flatten([seen.mark, seen.drop, average])])
+
+    slopes = jacobian(present, np.append(state, queue))
+    A, b, C, d = slopes[:n, :n], slopes[:n, n], slopes[n:, :n], slopes[n:, n]
+    z = 1j * omega[:, None, None]
+    driven = np.broadcast_to(b[:, None], (len(omega), n, 1))
+    moves = np.linalg.solve(z * np.eye(n) - A, driven)
+    mark, drop, average = (C @ moves)[..., 0].T + d[:, None]
+    return mark, drop, average
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation over time of a queue or a window [packet].
+
+    `quantiles` has, for shares of the time, the value that it is not above; empty if not known.
+    """
+
+    mean: float
+    std: float
+    quantiles: Mapping[float, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkFluctuations:
+    """One link: its queue, the average that its law keeps, the time in the queue [s], and the share
+    of the time in which it is idle.
+    """
+
+    queue: Spread
+    average: Spread
+    delay: Spread
+    idle: float
+
+
+@dataclasses.dataclass(frozen=True)
+class FlowsFluctuations:
+    """One group: window of one flow [packet], and its rate [packet/s]."""
+
+    window: Spread
+    rate: Spread
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Fluctuations(Result):
+    """Fluctuations of a network around its equilibrium.
+
+    `status` is `regular`, or `refused` with the reason and its size in `message`; then numbers of
+    links and flows are NaN. `margin` is the least distance of the loop from -1, and `frequency`
+    that of the largest fluctuations [rad/s]. `omega` [rad/s] and `density` [packet^2 s] are the
+    spectrum of the queue, whose integral over omega / pi is the variance.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.fluctuations(fc.load("hollot2001/pi"))
+    >>> found.status, round(found.links["bottleneck"].queue.std)
+    ('regular', 41)
+    """
+
+    _view = "equilibria.FluctuationsView"
+
+    status: str
+    message: str
+    margin: float
+    frequency: float
+    links: dict[str, LinkFluctuations]
+    flows: dict[str, FlowsFluctuations]
+    omega: Array
+    density: Array
+    equilibrium: Equilibrium = dataclasses.field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, without the spectrum."""
+        names = ("status", "message", "margin", "frequency", "links", "flows")
+        return {name: plain(getattr(self, name)) for name in names}
+
+    def to_dataset(self) -> xarray.Dataset:
+        """The spectrum along `omega`, and numbers of links and groups, with quantiles by `share`
+        of the time.
+        """
+        import xarray as xr
+
+        density = ("omega", self.density, attributes("links", "queue_density"))
+        data: dict[str, Any] = {"queue_density": density}
+
+        def add(dimension: str, kind: str, name: str, values: list) -> None:
+            data[name] = (dimension, values, attributes(kind, name))
+
+        links, groups = list(self.links.values()), list(self.flows.values())
+        for name in ("queue", "average", "delay"):
+            own = [getattr(link, name) for link in links]
+            add("link", "links", name, [v.mean for v in own])
+            if name != "delay":
+                add("link", "links", f"{name}_std", [v.std for v in own])
+            if name != "average":
+                rows = [[v.quantiles.get(p, math.nan) for p in SHARES] for v in own]
+                wanted = attributes("links", f"{name}_quantile")
+                data[f"{name}_quantile"] = (("link", "share"), rows, wanted)
+        add("link", "links", "idle", [link.idle for link in links])
+        for name in ("window", "rate"):
+            own = [getattr(group, name) for group in groups]
+            add("group", "flows", name, [v.mean for v in own])
+            add("group", "flows", f"{name}_std", [v.std for v in own])
+        coords = {
+            "omega": ("omega", self.omega, {"units": "rad/s"}), "share": list(SHARES),
+            "link": list(self.links), "group": list(self.flows),
+        }  # fmt: skip
+        names = ("status", "message", "margin", "frequency")
+        return xr.Dataset(data, coords, {name: getattr(self, name) for name in names})
+
+
+class _Refused(Exception):
+    """Why fluctuations are not known, and the margin, if the loop is known."""
+
+    def __init__(self, why: str, margin: float = math.nan) -> None:
+        super().__init__(why)
+        self.margin = margin
+
+
+def fluctuations(net: Network) -> Fluctuations:
+    """Fluctuations of queues and windows around the equilibrium of the population.
+
+    One link may have a queue, and signals are marks or losses of flows that last. Refused, with the
+    reason and its size, if the loop is unstable or near to that, if the queue often empties or
+    fills, and for windows of next to one packet.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> queue = fc.fluctuations(fc.load("hollot2001/pi")).links["bottleneck"].queue
+    >>> [round(queue.quantiles[share]) for share in (0.05, 0.5, 0.95)]
+    [132, 200, 268]
+    """
+    net = dataclasses.replace(as_fluid(net), closure="population")
+    eq = equilibrium(net)
+    try:
+        k = _only_queue(eq)
+        loop = _loop(steady(net), eq, k)
+        return _describe(eq, k, loop)
+    except _Refused as refusal:
+        return _refuse(eq, str(refusal), refusal.margin)
+
+
+def _only_queue(eq: Equilibrium) -> int:
+    """The link with the queue; raises _Refused if there is none, or another equilibrium."""
+    if eq.status != "regular":
+        why = f": {eq.message}" if eq.message else ""
+        raise _Refused(f"the equilibrium is {eq.status}{why}")
+    busy = [k for k, backlog in enumerate(eq.op.backlogs) if float(backlog) > 0]
+    if len(busy) != 1:
+        names = ", ".join(f"links.{eq.net.link_names[k]}" for k in busy) or "none"
+        raise _Refused(f"fluctuations are known for one link with a queue, here: {names}")
+    return busy[0]
+
+
+class _Loop(NamedTuple):
+    """Spectra (W,) of a loop at frequencies [rad/s]: that of the queue [packet^2 s], the distance
+    of the loop from -1 (complex), and the response of the average to the queue; and the stationary
+    law of each group.
+    """
+
+    omega: Array
+    density: Array
+    distance: Array
+    average: Array
+    laws: list[Population]
+
+
+def _loop(net: Network, eq: Equilibrium, k: int) -> _Loop:
+    op, link = eq.op, net.links[k]
+    queues, capacity = tuple(op.queues), float(link.capacity)
+    trips = [np.ravel(round_trip(net, flows, queues)) for flows in net.flows]
+    shortest, longest = min(t.min() for t in trips), max(t.max() for t in trips)
+    ends = (longest, shortest), (longest, shortest), (shortest, shortest)
+    spaced = (np.geomspace, np.linspace, np.geomspace)
+    omega = np.concatenate([
+        space(low / a, high / b, count)
+        for space, (low, high, count), (a, b) in zip(spaced, _PER_TRIP, ends, strict=True)
+    ])  # fmt: skip
+    omega = np.unique(omega)
+    numbers = [np.ravel(flows.n) for flows in net.flows]
+    rates = [np.ravel(rate) for rate in op.rates]
+    # The flows bring what the link carries, at round trips that its queue lengthens.
+    slowed = sum(float((n * x / t).sum()) for n, x, t in zip(numbers, rates, trips, strict=True))
+    power, distance, mean = np.zeros(len(omega)), np.ones(len(omega), complex), 0.0j * omega
+    laws, average = [], 0.0 * omega
+    for name, flows, n, trip in zip(net.flow_names, net.flows, numbers, trips, strict=True):
+        signal = received(flows, tuple(op.signals[j] for j in flows.route))
+        mark, drop, average = _queue_response(link, op.laws[k], op.queues[k], flows, omega)
+        marked, lost = float(marks_seen(flows, signal)), float(signal.drop)
+        if min(marked, lost) > 1e-3 * max(marked, lost):
+            raise _Refused(
+                f"flows.{name} receives marks and losses, with probabilities of {marked:.2g} and "
+                f"{lost:.2g}"
+            )
+        if k not in flows.route or not max(marked, lost) > 0:
+            raise _Refused(f"flows.{name} receives no signal from links.{net.link_names[k]}")
+        slope, probability = (mark, marked) if marked > lost else (drop, lost)
+        law, responses = _responses(flows, signal, probability, trip, omega)
+        laws.append(law)
+        path = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
+        ages = np.broadcast_to(np.ravel(flows.feedback.age(path)), trip.shape)
+        for number, t, age, found in zip(n, trip, ages, responses, strict=True):
+            share, late = capacity / t / slowed, np.exp(-1j * omega * age)
+            power += number * share**2 * t * found.power
+            distance -= number * share * found.gain * slope * late
+            mean += number * share * found.mean * late
+    signals = float(op.signals[k].either) * capacity
+    if all(isinstance(flows.marking, Plain) for flows in net.flows):
+        even = 1 - dispersion(link, op.laws[k], op.queues[k], omega)
+        power = np.maximum(power - even * abs(mean) ** 2 / signals, 0.0)
+    return _Loop(omega, power / abs(distance) ** 2, distance, average, laws)
+
+
+def _responses(
+    flows: Flows, signal: Signal, probability: float, trips: Array, omega: Array
+) -> tuple[Population, list[Response]]:
+    """The stationary law of a group, at its first round trip, and the responses at each of them.
+
+    Only losses depend on the round trip in other ways than by the scale of time.
+    """
+    one = Signal(*(np.reshape(np.asarray(v, float), (1,)) for v in signal))
+    if len(trips) <= _FEW:
+        laws = [population(flows, one, t[None], _POINTS) for t in trips]
+        pairs = zip(laws, trips, strict=True)
+        return laws[0], [respond(law, probability, omega * t) for law, t in pairs]
+    ends = omega[0] * trips.min(), omega[-1] * trips.max()
+    at = np.unique(np.concatenate([
+        np.geomspace(ends[0], 0.2, 16), np.linspace(0.2, 12.0, 360), np.geomspace(12.0, ends[1], 60)
+    ]))  # fmt: skip
+    law = population(flows, one, trips[:1], _POINTS)
+    found = respond(law, probability, at)
+    return law, [Response(*(np.interp(omega * t, at, v) for v in found)) for t in trips]
+
+
+def _describe(eq: Equilibrium, k: int, loop: _Loop) -> Fluctuations:
+    name, link = eq.net.link_names[k], eq.net.links[k]
+    distance, capacity = abs(loop.distance), float(link.capacity)
+    margin = float(distance.min())
+    at = float(loop.omega[int(np.argmin(distance))])
+    turned = float(np.unwrap(np.angle(loop.distance))[-1])
+    if abs(turned) > 1:
+        raise _Refused(
+            f"the loop is unstable, most of all near {at:.3g} rad/s: windows and queues oscillate",
+            margin,
+        )
+    if margin < _LEAST_DISTANCE:
+        raise _Refused(
+            f"the loop comes as near as {margin:.2g} to -1, at {at:.3g} rad/s: fluctuations are "
+            f"not small (at least {_LEAST_DISTANCE:g})",
+            margin,
+        )
+    variance = _integral(loop.omega, loop.density)
+    mean, std = eq.links[name].queue, math.sqrt(variance)
+    groups = {
+        group: _window(law, float(mean_over_flows(flows.n, 1 / eq.flows[group].rtt)))
+        for group, flows, law in zip(eq.net.flow_names, eq.net.flows, loop.laws, strict=True)
+    }
+    for group, found in groups.items():
+        if found.window.mean < _LEAST_WINDOW:
+            raise _Refused(
+                f"flows.{group}: windows of {found.window.mean:.3g} packets; timers decide below "
+                f"{_LEAST_WINDOW:g}",
+                margin,
+            )
+    for end, what in ((0.0, "empties"), (float(link.buffer), "fills")):
+        if abs(mean - end) < _SIGMAS * std:
+            raise _Refused(
+                f"links.{name}: a queue of {mean:.4g} +- {std:.3g} packets often {what}", margin
+            )
+    average = math.sqrt(_integral(loop.omega, loop.density * abs(loop.average) ** 2))
+    queue = _normal(mean, std)
+    links = {
+        name: LinkFluctuations(
+            queue=queue,
+            average=_normal(eq.links[name].average, average),
+            delay=_normal(mean / capacity, std / capacity),
+            idle=statistics.NormalDist().cdf(-mean / std) if std > 0 else 0.0,
+        )
+    }
+    peak = float(loop.omega[int(np.argmax(loop.density))])
+    return Fluctuations(
+        "regular", eq.message, margin, peak, links, groups, loop.omega, loop.density, eq
+    )  # fmt: skip
+
+
+def _refuse(eq: Equilibrium, why: str, margin: float) -> Fluctuations:
+    unknown = Spread(math.nan, math.nan)
+    links = {name: LinkFluctuations(unknown, unknown, unknown, math.nan) for name in eq.links}
+    groups = {name: FlowsFluctuations(unknown, unknown) for name in eq.flows}
+    none = np.zeros(0)
+    return Fluctuations("refused", why, margin, math.nan, links, groups, none, none, eq)
+
+
+def _integral(omega: Array, density: Array) -> float:
+    """The variance of a spectrum, flat below its first frequency."""
+    return float(np.trapezoid(density, omega) + density[0] * omega[0]) / math.pi
+
+
+def _normal(mean: float, std: float) -> Spread:
+    """A queue, or another number that is not below 0, whose values are normal."""
+    law = statistics.NormalDist()
+    return Spread(mean, std, {p: max(mean + std * law.inv_cdf(p), 0.0) for p in SHARES})
+
+
+def _window(law: Population, trips: float) -> FlowsFluctuations:
+    """Window and rate of one flow under its stationary law, with round trips per second."""
+    time, w, flights = law.time[:, 0], law.windows[:, 0], law.flights[:, 0]
+    mean, flight = float(law.window[0]), float(law.flight[0])
+    windows, squares = float(time @ w**2), float(time @ flights**2)
+    for reacting, kind in zip(law.reactions, law.kinds, strict=True):
+        away = reacting * kind.dwell
+        windows += float((away * kind.window**2).sum())
+        a, b = kind.before, kind.after
+        falling = np.minimum(kind.silence, kind.dwell) * ((a**2 + a * b + b**2) / 3 - b**2)
+        squares += float((away * b**2 + reacting * falling).sum())
+    spread = math.sqrt(max(windows - mean**2, 0.0)), math.sqrt(max(squares - flight**2, 0.0))
+    return FlowsFluctuations(Spread(mean, spread[0]), Spread(flight * trips, spread[1] * trips))

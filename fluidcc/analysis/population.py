@@ -1,0 +1,372 @@
+"""The stationary law of one flow among many, under steady signals.
+
+Between reactions the window follows its growth rule from ACK to ACK; a mark or a loss takes it to
+another window, where it stays while the sender does not listen. This is a semi-Markov process on a
+grid of windows: growth along the grid is exact, what a reaction leaves lies between two points with
+the shares that keep its mean. Growth leads up by one point and reactions lead down, so that the
+visits follow from the top down, without a system of equations.
+
+Time is in round trips. Packets in flight are the whole packets of the window: after a reaction
+nothing is sent until ACKs have brought the flight down to the new window, and the packets
+acknowledged are those that were sent. Marks and losses are independent from packet to packet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fluidcc import ops
+from fluidcc.analysis.steady_laws import past_slow_start
+from fluidcc.laws.law import Ack, Signal, Since
+from fluidcc.laws.reaction import any_of, backed_off
+from fluidcc.model.rates import acknowledgement, marks_seen
+from fluidcc.ops import Num
+from fluidcc.programs import map_tree, scan, slope
+from fluidcc.scenario.network import Flows, stands_still
+from fluidcc.scenario.sender import sender_options
+
+POINTS = 192
+"""Windows of the grid."""
+
+_TRIED = 256  # windows, in the search for the largest one
+_FAR = 20.0  # expected reactions on the way from the smallest window to the largest
+_LARGEST = 1e7  # packets, if a law has no cap
+_DUPLICATES = 3.0  # ACKs that begin fast recovery
+_CRITICAL = 2.0  # packets of a recovery that nothing repairs: the repair, the first one after it
+_LEAST = 1e-9  # packets in flight
+_MOST_MET = 1.0  # reactions expected between two points of the grid
+_NARROWEST = 1e-6  # range of the grid, of its smallest window
+_TINY = 1e-300  # keeps quotients of zeros finite
+_LATE = Since(time=1e9, round_trip=1.0, window=1.0)  # long after the last reaction
+_EARLY = Since(time=0.5, round_trip=1.0, window=0.0)
+
+
+class Reaction(NamedTuple):
+    """Reactions of one kind, at the windows of a grid (M, B): how many per round trip of listening,
+    the window left, and the time until the sender listens again [round trips]. Until then the
+    window has its mean `window`, and ACKs come as given; during `silence` the flight falls evenly
+    from `before` to `after`.
+
+    If the sender listens at once, the time is 0, and the flight before is beyond what windows like
+    that bring.
+    """
+
+    rate: Num
+    landing: Num
+    dwell: Num
+    silence: Num
+    before: Num
+    after: Num
+    window: Num
+    acks: Num
+
+    @property
+    def flight(self) -> Num:
+        """Integral of the flight until the sender listens again."""
+        fallen = (self.before - self.after) * self.silence / 2
+        return fallen + self.after * self.dwell
+
+
+class Population(NamedTuple):
+    """The stationary law of one flow; (B,) for each signal and round trip."""
+
+    flight: Num  # mean packets in flight
+    window: Num  # mean over time [packet]
+    low: Num  # the smallest window
+    windows: Num  # (M, B), between the points of the grid, and the last point
+    flights: Num  # (M, B), of these windows
+    crossing: Num  # (M - 1, B), round trips from point to point if nothing happens, at a pace of 1
+    time: Num  # (M, B), the shares of time at each window, listening
+    reactions: tuple[Num, ...]  # per round trip, of each kind, at each window (M, B)
+    kinds: tuple[Reaction, ...]
+    pace: Num  # ACKs, of those that the flight a round trip ago would bring
+    left: Num  # visits that lead below the grid, of all: 0 but for rounding
+
+
+def why_no_population(flows: Flows) -> str:
+    """Why the stationary law of a group is not known; empty if it is."""
+    law = flows.window
+    if law.loads or flows.feedback.loads:
+        return f"{law.name} acts on the load factor"
+    if law.states:
+        return f"{law.name} remembers more than its window"
+    if flows.traffic.starts:
+        return f"its traffic, {flows.traffic.name}, begins and ends"
+    if flows.loss.window(0.0, 1.0) is not None:
+        return f"its loss closure, {flows.loss.name}, gives windows alone"
+    return ""
+
+
+class _Sender:
+    """The rules of a sender under signals at round trips [s], both (1, B), for windows (M, B) that
+    stand for intervals of a width (M, B) or (1, B).
+    """
+
+    def __init__(self, flows: Flows, signal: Signal, rtt: Num, width: Num) -> None:
+        self.flows, self.signal, self.rtt, self.width = flows, signal, rtt, width
+        self.law, self.mark = flows.window, marks_seen(flows, signal)
+        options = sender_options(flows.sender)
+        self._whole_cuts = options.integer_windows
+        self._least_timer = options.min_rto
+        self._others = 1.0 if options.limited_transmit else _DUPLICATES
+
+    def _ack(self, w: Num) -> tuple[Any, Ack]:
+        s = past_slow_start(self.flows, w)
+        return s.law, acknowledgement(self.flows, s, self.signal, self.rtt)
+
+    def whole(self, w: Num) -> Num:
+        """Whole packets of windows, their mean over the intervals."""
+
+        def below(w: Num) -> Num:  # the integral over all smaller windows
+            whole = ops.floor(w)
+            return whole * (w - whole) + whole * (whole - 1) / 2
+
+        return (below(w + self.width / 2) - below(w - self.width / 2)) / self.width
+
+    def flight(self, w: Num) -> Num:
+        """Packets in flight."""
+        size = self.flows.feedback.flight_size(w, self.signal.mark)
+        return ops.maximum(self.whole(size), ops.clip(size, _LEAST, 1.0))
+
+    def flight_left(self, w: Num) -> Num:
+        """Packets in flight of windows that cuts leave; whole windows are at the end of theirs."""
+        return self.flight(w + self.width / 2 if self._whole_cuts else w)
+
+    def growth(self, w: Num) -> tuple[Num, Num]:
+        """Growth on an ACK that lets a window grow, and in a round trip whatever ACKs come.
+
+        ACKs take steps; the growth is that of the smooth course through them, to second order.
+        """
+
+        def grow(w: Num, count: float, elapsed: float) -> Num:
+            state, one = self._ack(w)
+            change = slope(
+                lambda k: self.law.on_ack(
+                    state, one._replace(count=count * k, elapsed=elapsed * k)
+                ),
+                state, *one,
+            )  # fmt: skip
+            return self.law.window(change)
+
+        step = grow(w, 1.0, 0.0)
+        return 1.5 * step - 0.5 * grow(w + step, 1.0, 0.0), grow(w, 0.0, 1.0) * self.rtt
+
+    def cut(self, w: Num, *, lost: bool) -> Num:
+        """The window left by a reaction to a loss or to a mark."""
+        if self._whole_cuts:
+            w = self.whole(w)
+        state, one = self._ack(w)
+        change = self.law.on_loss(state, one) if lost else self.law.on_mark(state, one)
+        left = ops.clip(w + self.law.window(change), self.law.min_window, self.law.max_window)
+        return ops.maximum(self.whole(left), self.law.min_window) if self._whole_cuts else left
+
+    def drift(self, w: Num) -> Num:
+        """Mean change of a window on an ACK, if all are listened to."""
+        growing = (1 - self.mark) * self.growing(_LATE, 0.0) * self.growth(w)[0]
+        return growing + self.mark * (self.cut(w, lost=False) - w)
+
+    def growing(self, since: Since, marked: float) -> Num:
+        """Whether a window may grow on an ACK."""
+        return self.flows.reaction.growing(since, marked)
+
+    def listens_at_once(self) -> bool:
+        """Whether each mark is reacted to."""
+        return float(self.flows.reaction.ready(_EARLY)) > 0
+
+    def reactions(self, w: Num) -> tuple[Num, Num, tuple[Reaction, ...]]:
+        """ACKs and growth [packet] per round trip of listening, and the reactions."""
+        flight, (by_ack, by_time) = self.flight(w), self.growth(w)
+        clean = (1 - self.mark) * self.growing(_LATE, 0.0)
+        grown = clean * by_ack * flight + by_time
+        acks = ops.maximum(flight - 0.5 * grown, 0.5 * flight)  # the flight a round trip ago
+        growth = ops.where(w < self.law.max_window, acks * clean * by_ack + by_time, 0.0)
+        return acks, growth, (self._marks(w, acks), *self._losses(w, acks))
+
+    def _marks(self, w: Num, acks: Num) -> Reaction:
+        left = self.cut(w, lost=False)
+        if not self.listens_at_once():
+            shares = (self.growing(_EARLY, marked) for marked in (0.0, 1.0))
+            clean, marked = (0.0, 0.0) if stands_still(self.flows) else shares
+            growing = (1 - self.mark) * clean + self.mark * marked
+            return self._deaf(w, left, acks * self.mark, growing, 0.0)
+        before, after = self.flight(w), self.flight_left(left)
+        more = ops.maximum(before - after, 0.0)  # in flight, than windows like this have
+        landing = ops.clip(left + more * self.drift(left), self.law.min_window, w)
+        none = 0.0 * w
+        return Reaction(acks * self.mark, landing, none, more / before, before, after, none, more)
+
+    def _deaf(self, w: Num, left: Num, rate: Num, growing: Num, repairs: Num) -> Reaction:
+        """Reactions after which nothing counts until the first packet sent after them, and after
+        the repairs of further losses, is acknowledged; a share of the ACKs lets the window grow.
+        """
+        before, after = self.flight(w), self.flight_left(left)
+        more = ops.maximum(before - after, 0.0)
+        silence = more / before  # until as many ACKs have come
+        heard = ops.maximum(before - 1, 0.0)
+        left = left + growing * heard * self.growth(left)[0]
+        ahead = silence * after / 2  # ACKs come in the part of each round trip without silence
+        return Reaction(
+            rate=rate,
+            landing=ops.clip(left + ahead * self.drift(left), self.law.min_window, w),
+            dwell=1 + silence + repairs,
+            silence=silence,
+            before=before,
+            after=after,
+            window=left,
+            acks=heard + repairs * after + ahead,
+        )
+
+    def _losses(self, w: Num, acks: Num) -> tuple[Reaction, ...]:
+        """Losses repaired by fast recovery, and those that end in a timeout with slow start."""
+        lost, left, before = self.signal.drop, self.cut(w, lost=True), self.flight(w)
+        others, rate = ops.maximum(before - 1, 0.0), acks * lost
+        timer = None if self.flows.feedback.quench else self.flows.loss.timer(self.rtt)
+        if timer is None:
+            return (self._deaf(w, left, rate, 0.0, 0.0),)
+        by_parts = self.law.recovery == "newreno"
+        few = ops.clip(self._others + 1.5 - w, 0.0, 1.0)  # too few duplicate ACKs
+        critical = _CRITICAL + (others if self.law.recovery == "reno" else 0.0)
+        late = few + (1 - few) * any_of(critical, lost)
+        fast = self._deaf(w, left, rate * (1 - late), 0.0, others * lost if by_parts else 0.0)
+        begun = ops.maximum(left, 1.0)
+        opening, sent = ops.log(begun) / math.log(2.0), (begun - 1) / math.log(2.0)
+        waiting = ops.maximum(timer, self._least_timer) / self.rtt * backed_off(lost)
+        dwell = 1 + waiting + opening  # what is in flight is acknowledged first
+        after = sent / (waiting + opening + 0.5)  # mean over the time after it
+        slow = Reaction(
+            rate=rate * late,
+            landing=left,
+            dwell=dwell,
+            silence=1.0 + 0.0 * w,
+            before=before,
+            after=after,
+            window=(left + waiting + sent) / dwell,
+            acks=before + sent,
+        )
+        return fast, slow
+
+
+def _largest(flows: Flows, signal: Signal, rtt: Num) -> Num:
+    """The window (1, B) that is next to never reached."""
+    low, high = flows.window.min_window, ops.minimum(flows.window.max_window, _LARGEST)
+    steps = np.linspace(0.0, 1.0, _TRIED)[:, None]
+    w = low * (high / low) ** steps + 0.0 * rtt
+    width = w[1:] - w[:-1]
+    _, growth, kinds = _Sender(flows, signal, rtt, width).reactions(w[:-1] + width / 2)
+    rate = sum(kind.rate for kind in kinds)
+    met = rate * width / ops.maximum(growth, ops.maximum(rate * width / (2 * _FAR), _TINY))
+    before = met.cumsum(axis=0) - met
+    share = ops.clip((_FAR - before) / ops.maximum(met, _TINY), 0.0, 1.0)
+    reach = (share * width).sum(axis=0, keepdims=True)
+    return w[:1] + ops.maximum(reach, _NARROWEST * w[:1])
+
+
+def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> Population:
+    """The stationary law of a flow under signals at round trips [s], all of shape (B,)."""
+    signal, rtt = map_tree(_as_row, signal), _as_row(rtt)
+    low, top = flows.window.min_window, _largest(flows, signal, rtt)
+    width = (top - low) / (points - 1)
+    grid = low + width * np.arange(float(points))[:, None]
+    w = ops.concatenate([grid[:-1] + width / 2, grid[-1:]])  # of reactions, and at the top
+    sender = _Sender(flows, signal, rtt, width)
+    ack_rate, growth, kinds = sender.reactions(w)
+    rate: Any = sum(kind.rate for kind in kinds)
+    shares = [kind.rate / ops.maximum(rate, _TINY) for kind in kinds]
+    places = [ops.clip((kind.landing - low) / width, 0.0, points - 1.0) for kind in kinds]
+    least = ops.maximum(rate * width / _MOST_MET, _TINY)  # where windows next to never grow
+    crossing = width / ops.maximum(growth, least)[:-1]  # round trips from point to point
+    met = rate[:-1] * crossing
+
+    def land(landed: Num, reacting: Num, k: Num, row: list) -> Num:
+        """Add what reactions between points k and k + 1 bring to the points where they lead."""
+        for place, share in row:
+            place = ops.minimum(place, k)
+            below = ops.minimum(ops.floor(place), points - 2.0)
+            landed = ops.add_at(landed, below, reacting * share * (1 - place + below))
+            landed = ops.add_at(landed, below + 1, reacting * share * (place - below))
+        return landed
+
+    def down(carry: tuple, row: tuple) -> tuple:
+        landed, risen = carry
+        k, keep, own = row
+        entered = risen / keep
+        landed = land(landed, entered - risen, k, own)
+        return (landed, entered - landed[k[0].astype(int)]), entered
+
+    pairs = list(zip(places, shares, strict=True))
+    ends = [(place[-1], share[-1]) for place, share in pairs]
+    landed = land(0.0 * w, rate[-1], points - 1.0 + 0.0 * rtt[0], ends)
+    rows = (
+        np.arange(points - 1.0)[:, None] + 0.0 * met,
+        ops.exp(-met),
+        [(place[:-1], share[:-1]) for place, share in pairs],
+    )
+    (_, left), entered = scan(down, (landed, rate[-1] - landed[-1]), rows)
+    reacting = ops.concatenate([entered * -ops.expm1(-met), rate[-1:]])
+    time = ops.concatenate([entered * crossing * _mean_survival(met), 0.0 * rate[-1:] + 1.0])
+    by_kind = [reacting * share for share in shares]
+
+    def over_reactions(of: Callable[[Reaction], Num]) -> Num:
+        return sum((r * of(kind)).sum(axis=0) for r, kind in zip(by_kind, kinds, strict=True))
+
+    # The ACKs of all time are the packets in flight of all time; listening, both go by the ACK.
+    flights = sender.flight(w)
+    flying, heard = (time * flights).sum(axis=0), (time * ack_rate).sum(axis=0)
+    away = over_reactions(lambda kind: kind.flight)
+    pace = flying / (heard + over_reactions(lambda kind: kind.acks) - away)
+    whole = time.sum(axis=0) / pace + over_reactions(lambda kind: kind.dwell)
+    windows = over_reactions(lambda kind: kind.window * kind.dwell)
+    return Population(
+        flight=(flying / pace + away) / whole,
+        window=((time * w).sum(axis=0) / pace + windows) / whole,
+        low=low,
+        windows=w,
+        flights=flights,
+        crossing=crossing,
+        time=time / (pace * whole)[None],
+        reactions=tuple(r / whole[None] for r in by_kind),
+        kinds=kinds,
+        pace=pace,
+        left=left / ops.maximum(entered.sum(axis=0), _TINY),
+    )
+
+
+def _as_row(v: Num) -> Num:
+    return v.reshape((1, -1))
+
+
+def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
+    """Mean window and flight of one flow under signals at round trips [s], all of shape (B,).
+
+    In NumPy equal ones are found once: round trips matter for losses and for growth by time alone.
+    """
+    if ops.traced(*signal, rtt):
+        found = population(flows, signal, rtt)
+        return found.window, found.flight
+    state, law = flows.window.start(7.0), flows.window
+    timed = any(bool(law.window(law.on_ack(state, Ack(0.0, time, 1.0)))) for time in (0.5, 1.0))
+    counts = np.where(timed | (signal.drop > 0), rtt, 0.0)
+    read = [getattr(signal, name) for name in {"mark", "drop", *law.reads}]
+    _, first, all_of = np.unique(
+        np.stack([*read, counts]), axis=1, return_index=True, return_inverse=True
+    )
+    found = population(flows, map_tree(lambda v: v[first], signal), rtt[first])
+    return found.window[all_of], found.flight[all_of]
+
+
+def grid_error(flows: Flows, signal: Signal, rtt: Num) -> Num:
+    """Relative change of the mean flight (B,) on twice as many windows, or what is left of the
+    visits at the bottom, if that is more.
+    """
+    coarse, fine = (population(flows, signal, rtt, k * POINTS) for k in (1, 2))
+    return ops.maximum(abs(coarse.flight / fine.flight - 1), abs(fine.left))
+
+
+def _mean_survival(met: Num) -> Num:
+    """Mean of exp(-u met) over u from 0 to 1."""
+    some = ops.where(met < 1e-8, 1.0, met)
+    return ops.where(met < 1e-8, 1.0 - met / 2, -ops.expm1(-some) / some)

@@ -1,0 +1,187 @@
+"""The stationary law of flows and linear noise, against closed forms, packets and ns-2."""
+
+import dataclasses
+import importlib
+import json
+import math
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.laws import RED, Droptail, ECNMod, NewReno, OncePerRTT, PerMark, Reno
+from fluidcc.laws.law import AbstractQueueLaw, Signal
+from fluidcc.laws.parameters import param
+
+VALIDATION = Path(__file__).parents[2] / "validation"
+TRIP, CAPACITY = 0.1, 2000.0
+
+
+class Constant(AbstractQueueLaw):
+    """Marks or drops every packet with one probability."""
+
+    name: ClassVar[str] = "constant"
+    source: ClassVar[str] = "this test"
+    p: float = param(0.1, "p", unit="1", doc="probability of a mark", within="[0, 1]")
+    d: float = param(0.0, "d", unit="1", doc="probability of a loss", within="[0, 1]")
+
+    def signal(self, x, seen):
+        """The same to all."""
+        return Signal(self.p + 0.0 * seen.queue, self.d + 0.0 * seen.queue)
+
+
+def constant(p, *, drop=0.0, n=40, window=None, reaction=None, closure="population"):
+    """Flows at a link that marks with one probability, whatever its queue."""
+    link = fc.Link(queue=Constant(p=p, d=drop), capacity=CAPACITY)
+    flows = fc.Flows(
+        window=window or NewReno(), reaction=reaction or OncePerRTT(),
+        n=np.array([float(n)]), rtt=np.array([TRIP]),
+    )  # fmt: skip
+    return fc.Network(links=(link,), flows=(flows,), flow_names=("tcp",), closure=closure)
+
+
+def flows_of(found):
+    return next(iter(found.flows.values()))
+
+
+def test_halving_at_every_mark_has_the_constant_of_small_probabilities():
+    # mean over time of a window that grows by 1 in a round trip and is halved at rate p w: Ott,
+    # Kemperman and Mathis (1996), Dumas, Guillemin and Robert (2002): 1.3098 / sqrt(p)
+    net = constant(1e-6, window=Reno(), reaction=PerMark(), n=100)
+    window = float(flows_of(fc.equilibrium(net)).window[0])
+    assert window * 1e-3 == pytest.approx(1.3098, rel=2e-3)
+
+
+@pytest.mark.parametrize("p", [0.01, 0.05])
+def test_without_feedback_the_queue_varies_as_the_flights_do(p):
+    # the spectrum by responses to marks against the variance of the stationary law: N var(F)
+    found = fc.fluctuations(constant(p, n=80))
+    flows = flows_of(found)
+    trip = float(flows_of(found.equilibrium).rtt[0])
+    expected = math.sqrt(80) * flows.rate.std * trip
+    assert found.status == "regular" and found.margin == pytest.approx(1)
+    # gaps between marks are whole packets, which is less random by p
+    assert found.links["bottleneck"].queue.std == pytest.approx(expected, rel=0.01 + p / 2)
+    integral = np.trapezoid(found.density, found.omega) / math.pi
+    assert math.sqrt(integral) == pytest.approx(expected, rel=0.01 + p / 2)
+
+
+@pytest.mark.parametrize(
+    ("law", "reaction", "p", "drop"),
+    [
+        (NewReno(), OncePerRTT(), 0.01, 0.0),
+        (NewReno(), OncePerRTT(), 0.03, 0.0),
+        (NewReno(), OncePerRTT(), 0.0, 0.01),
+        (Reno(), PerMark(), 0.01, 0.0),
+        (ECNMod(), PerMark(), 0.05, 0.0),
+    ],
+)
+def test_packets_of_the_same_rules_have_that_mean(law, reaction, p, drop):
+    net = constant(p, drop=drop, window=law, reaction=reaction)
+    expected = fc.equilibrium(net)
+    assert expected.status == "regular"
+    packets = fc.simulate_packets(net, until=320, warmup=20, seeds=(1, 2))
+    window = float(packets.to_dataset()["group_window_mean"].mean())
+    assert window == pytest.approx(float(flows_of(expected).window[0]), rel=0.03)
+    queue = float(packets.to_dataset()["link_number_in_system_mean"].mean())
+    in_flight = queue + CAPACITY * TRIP
+    found = expected.links["bottleneck"].queue + CAPACITY * TRIP
+    assert in_flight == pytest.approx(found, rel=0.03)
+
+
+def test_packets_vary_as_the_spectrum_says():
+    net = constant(0.01)
+    found = fc.fluctuations(net).links["bottleneck"].queue
+    data = fc.simulate_packets(net, until=620, warmup=20, seeds=(1, 2, 3)).to_dataset()
+    std = math.sqrt(float(data["link_number_in_system_var"].mean()))
+    assert std == pytest.approx(found.std, rel=0.1)
+
+
+def test_compiled_and_plain_equilibria_agree():
+    net = fc.replace(fc.load("hollot2001/slow"), {"model.closure": "population"})
+    capacities = list(np.linspace(3000.0, 4500.0, 16))
+    data = fc.sweep(net, {"link.capacity": capacities}, fc.equilibrium).to_dataset()
+    for k in (0, 9):
+        own = fc.equilibrium(fc.replace(net, {"link.capacity": capacities[k]}))
+        swept = float(np.ravel(data["queue"].values)[k])
+        assert swept == pytest.approx(own.links["bottleneck"].queue, rel=1e-9)
+
+
+def record(monkeypatch, family, name):
+    monkeypatch.syspath_prepend(str(VALIDATION))
+    networks = importlib.import_module("ns2_networks")
+    records = json.loads((VALIDATION / "ns2" / f"{family}.json").read_text())
+    own = next(r for r in records if r["scenario"] == name)
+    metrics = {key: own["metrics"][key]["mean"] for key in ("q_pkts_mean", "q_pkts_var")}
+    return networks.scenario(family, own["params"]).net, metrics
+
+
+# Mean queue within 10 %, standard deviation within 20 %: what the level is to reach where it does
+# not refuse. ns-2.35, 500 s, 5 seeds.
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [
+        ("f_fluid", "F_PI_ecn"),
+        ("f_fluid", "F_RED_ecn_wait1"),
+        ("a_homog", "A_homog_ecn_40ms_n25"),
+        ("a_homog", "A_homog_ecn_40ms_n35"),
+        ("d_ecnmod", "D_fixedcap_pmax0.2_N10"),
+    ],
+)
+def test_ns2_has_these_queues(monkeypatch, family, name):
+    net, metrics = record(monkeypatch, family, name)
+    queue = fc.fluctuations(net).links["bottleneck"].queue
+    assert queue.mean == pytest.approx(metrics["q_pkts_mean"], rel=0.10)
+    assert queue.std == pytest.approx(math.sqrt(metrics["q_pkts_var"]), rel=0.20)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, "the loop is unstable"),
+        ({"link.queue.p_max": 0.02, "link.queue.max_th": 1500.0, "link.buffer": 2000.0}, ""),
+    ],
+)
+def test_the_loop_of_the_population_decides(change, reason):
+    found = fc.fluctuations(fc.replace(fc.load("hollot2001/fast"), change))
+    assert found.status == ("refused" if reason else "regular")
+    assert found.message.startswith(reason)
+    assert math.isnan(found.links["bottleneck"].queue.std) == bool(reason)
+
+
+def test_refusals_have_their_reason_and_size():
+    several = fc.fluctuations(fc.load("akujobi2002/web_ecn"))
+    assert several.status == "refused" and "begins and ends" in several.message
+    jump = fc.fluctuations(fc.load("durresi2001/two_tail_59ms"))
+    assert "discontinuity" in jump.message
+    short = fc.fluctuations(fc.load("athuraliya2001/rem"))
+    assert "often empties" in short.message and "25" in short.message
+    idle = dataclasses.replace(constant(0.01), links=(fc.Link(queue=Droptail(), capacity=1e9),))
+    assert fc.fluctuations(idle).status == "refused"
+
+
+def test_a_population_is_known_where_its_laws_allow_it():
+    found = fc.equilibrium(fc.replace(fc.load("qazi2010/two_red"), {"model.closure": "population"}))
+    assert found.status == "undetermined"
+    assert "flows.bmcc: bmcc acts on the load factor" in found.message
+    net = fc.replace(fc.load("hollot2001/slow"), {"model.closure": "population"})
+    with pytest.raises(ValueError, match="trajectories are those of mean windows"):
+        fc.simulate(net, until=1)
+    stability = fc.stability(net)
+    assert "fluctuations judges its loop" in repr(stability)
+
+
+def test_even_marks_disturb_a_queue_less_than_independent_ones():
+    from fluidcc.laws import Geometric, Wait
+
+    stds = []
+    for spreading in (Geometric(), Wait()):
+        net = fc.load("hollot2001/slow")
+        link = net.links[0]
+        assert isinstance(link.queue, RED)
+        law = dataclasses.replace(link.queue, spreading=spreading)
+        even = dataclasses.replace(net, links=(dataclasses.replace(link, queue=law),))
+        stds.append(fc.fluctuations(even).links["bottleneck"].queue.std)
+    assert stds[1] < 0.8 * stds[0]
