@@ -140,6 +140,7 @@ RESULTS = {
     "RelayCycle": relay,
     "Sensitivity": sensitivity,
     "Solution": solution,
+    "Fluctuations": lambda: fc.fluctuations(NET),
     "Stability": lambda: fc.stability(NET),
     "StabilityMap": stability_map,
     "WindowDistribution": window,

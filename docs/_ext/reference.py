@@ -25,7 +25,8 @@ GROUPS = (
         "rest", "OperatingPoint",
         "The equilibrium of a network, its regime, and the distribution of its windows.",
         ("equilibrium", "Equilibrium", "window_distributions", "WindowDistributions",
-         "window_distribution", "WindowDistribution", "gain_and_loss"),
+         "window_distribution", "WindowDistribution", "fluctuations", "Fluctuations",
+         "gain_and_loss"),
     ),
     Group(
         "stability", "Stability",

@@ -169,6 +169,11 @@ class _Sender:
         growing = (1 - self.mark) * self.growing(_LATE, 0.0) * self.growth(w)[0]
         return growing + self.mark * (self.cut(w, lost=False) - w)
 
+    def moved(self, w: Num, acks: Num) -> Num:
+        """The mean window after some ACKs, if all are listened to: by the midpoint rule."""
+        middle = w + 0.5 * acks * self.drift(w)
+        return w + acks * self.drift(middle)
+
     def growing(self, since: Since, marked: float) -> Num:
         """Whether a window may grow on an ACK."""
         return self.flows.reaction.growing(since, marked)
@@ -188,14 +193,17 @@ class _Sender:
 
     def _marks(self, w: Num, acks: Num) -> Reaction:
         left = self.cut(w, lost=False)
+        quiet = stands_still(self.flows)
+        if not quiet and not self.flows.feedback.quench:  # the ACK with the mark may let it grow
+            left = left + self.growing(_LATE, 1.0) * self.growth(left)[0]
         if not self.listens_at_once():
             shares = (self.growing(_EARLY, marked) for marked in (0.0, 1.0))
-            clean, marked = (0.0, 0.0) if stands_still(self.flows) else shares
+            clean, marked = (0.0, 0.0) if quiet else shares
             growing = (1 - self.mark) * clean + self.mark * marked
             return self._deaf(w, left, acks * self.mark, growing, 0.0)
         before, after = self.flight(w), self.flight_left(left)
         more = ops.maximum(before - after, 0.0)  # in flight, than windows like this have
-        landing = ops.clip(left + more * self.drift(left), self.law.min_window, w)
+        landing = ops.clip(self.moved(left, more), self.law.min_window, w)
         none = 0.0 * w
         return Reaction(acks * self.mark, landing, none, more / before, before, after, none, more)
 
@@ -211,7 +219,7 @@ class _Sender:
         ahead = silence * after / 2  # ACKs come in the part of each round trip without silence
         return Reaction(
             rate=rate,
-            landing=ops.clip(left + ahead * self.drift(left), self.law.min_window, w),
+            landing=ops.clip(self.moved(left, ahead), self.law.min_window, w),
             dwell=1 + silence + repairs,
             silence=silence,
             before=before,

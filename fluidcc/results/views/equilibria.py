@@ -155,7 +155,7 @@ class FluctuationsView(View):
             share.plot(q, below, label=name)
             ends = (max(queue.mean + k * queue.std, 0.0) for k in (-2.0, 2.0))
             share.axvspan(*ends, alpha=PALE, label="mean ± 2 std")
-        share.set(xlabel="queue [packet]", ylabel="share of the time below", ylim=(0, 1))
+        share.set(xlabel="queue [packet]", ylabel="share of the time below [1]", ylim=(0, 1))
         share.legend(loc="lower right")
         spectrum.legend(loc="lower left")
 
