@@ -2,7 +2,7 @@
 
     uv run python validation/population.py
 
-Prints three tables, in a minute: queues of the bundled scenarios whose groups all have a stationary
+Prints three tables, in four minutes: queues of the bundled scenarios whose groups all have a stationary
 law, with packets from `compare_all.csv`; queues of ns-2's records of families a, d and f; and
 flights of flows that are marked or lose packets with one probability, with packets run anew. Links
 count if packets have more than one packet in their queue.
@@ -49,9 +49,9 @@ class Row(NamedTuple):
 def row(name: str, net: fc.Network, link: str, packets: float, std: float) -> Row:
     """A link of a network beside packets."""
     found, mean = fc.fluctuations(net), fc.equilibrium(net)
-    queues = (eq.links[link].queue for eq in (mean, found.equilibrium))
+    queue, population = (eq.links[link].queue for eq in (mean, found.equilibrium))
     note = "" if found.status == "regular" else found.message.partition(":")[0]
-    return Row(name, packets, std, *queues, found.links[link].queue.std, note)
+    return Row(name, packets, std, queue, population, found.links[link].queue.std, note)
 
 
 def bundled() -> Iterator[Row]:

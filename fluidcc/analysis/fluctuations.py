@@ -21,8 +21,9 @@ from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import mean_over_flows
-from fluidcc.analysis.population import Population, Reaction, population
-from fluidcc.laws.law import Arrival, Signal
+from fluidcc.analysis.population import AT_ONCE, Population, Reaction, needs_round_trip, population
+from fluidcc.analysis.steady_laws import offered_rate
+from fluidcc.laws.law import AbstractFeedback, Arrival, Signal
 from fluidcc.laws.marking import Plain
 from fluidcc.model.delays import explicit_delays, round_trip
 from fluidcc.model.fluid import as_fluid, steady
@@ -45,11 +46,19 @@ _SIGMAS = 2.0  # between a mean queue and the end of its range
 _POINTS = 96  # windows of the grid
 _BLOCK = 32  # frequencies at a time
 _LAST_GAP = 1e-9  # share of the gaps between signals that are longer than counted
+_RAREST = 1e-5  # probability of a signal; gaps between rarer ones are not told apart
+_GAPS = 4096  # lengths of gaps that are told apart
+_SLOW = 1e-4  # rad per gap
+_NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
 _FEW = 4  # round trips of a group whose responses are found one by one
-_PER_TRIP = (  # frequencies [rad per round trip]
-    (1e-3, 0.2, 16), (0.21, 12.0, 360), (12.1, 100.0, 60),
-)  # fmt: skip
+
+
+def _frequencies(low: float, high: float) -> Array:
+    """Frequencies [rad per round trip] that resolve what happens within some round trips."""
+    return np.unique(np.concatenate([
+        np.geomspace(low, 0.2, 16), np.linspace(0.2, 12.0, 360), np.geomspace(12.0, high, 60)
+    ]))  # fmt: skip
 
 
 class Response(NamedTuple):
@@ -77,14 +86,14 @@ def _until_listening(z: Array, kind: Reaction, flight: float) -> Array:
     return before * (1 - fall) / z + (after - before) * ramp + after * (fall - end) / z
 
 
-def respond(found: Population, probability: float, omega: Array) -> Response:
+def _respond(found: Population, probability: float, omega: Array) -> Response:
     """Responses of a flow whose stationary law was found for one signal of this probability."""
     w, time, flights, flight = (
         found.windows[:, 0], found.time[:, 0], found.flights[:, 0], found.flight[0],
     )  # fmt: skip
     kinds = [map_tree(lambda v: np.broadcast_to(v, (len(w), 1))[:, 0], k) for k in found.kinds]
-    rates = [found.pace[0] * kind.rate for kind in kinds]
-    crossing = found.crossing[:, 0] / found.pace[0]
+    rates = [found.ack_ratio[0] * kind.rate for kind in kinds]
+    crossing = found.crossing[:, 0] / found.ack_ratio[0]
     width = (w[-1] - found.low) / (len(w) - 1)
     index = np.arange(len(w))
     places = [np.clip((kind.landing - found.low) / width, 0.0, index) for kind in kinds]
@@ -115,10 +124,33 @@ def respond(found: Population, probability: float, omega: Array) -> Response:
         met = [time * r for r in rates]
         mean = sum((m * c).sum(axis=1) for m, c in zip(met, changes, strict=True))
         power = sum((m * abs(c) ** 2).sum(axis=1) for m, c in zip(met, changes, strict=True))
-        # ACKs with one more signal are ones on which a window does not grow.
-        grown = (time[:-1] / crossing * np.diff(value, axis=1)).sum(axis=1) / (1 - probability)
-        parts.append((mean / probability - grown, power, mean))
+        parts.append((mean / probability, power, mean))
     return Response(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def respond(flows: Flows, signal: Signal, trip: float, omega: Array) -> tuple[Population, Response]:
+    """The stationary law of a flow under signals at a round trip [s], and its responses at
+    frequencies [rad per round trip].
+
+    At frequency 0 the mean flight answers as its derivative says. Reactions alone give somewhat
+    less: signals on ACKs that come in bunches after a reaction, and the repairs that a loss more
+    brings, are in the stationary law by their means.
+    """
+
+    def law(factor: float) -> Population:
+        one = signal._replace(mark=factor * signal.mark, drop=factor * signal.drop)
+        numbers = Signal(*(np.reshape(np.asarray(v, float), (1,)) for v in one))
+        return population(flows, numbers, np.array([trip]), _POINTS)
+
+    marked, lost = float(marks_seen(flows, signal)), float(signal.drop)
+    found, probability = law(1.0), max(marked, lost)
+    answer = _respond(found, probability, np.append(omega[:1] * 1e-3, omega))
+    low, high = (float(law(1 + side * _NUDGE).flight[0]) for side in (-1, 1))
+    ratio = (high - low) / (2 * _NUDGE * probability) / float(answer.gain[0].real)
+    gain, power, mean = (v[1:] for v in answer)
+    if marked > lost and float(flows.reaction.ready(AT_ONCE)) > 0:  # each mark is reacted to
+        power, mean = ratio * power, ratio * mean
+    return found, Response(ratio * gain, power, mean)
 
 
 def dispersion(link: Link, x: Any, queue: Num, omega: Array) -> Array:
@@ -129,24 +161,35 @@ def dispersion(link: Link, x: Any, queue: Num, omega: Array) -> Array:
     section 4.5.
     """
     seen = Arrival(1.0, 1 / link.capacity, queue, link.capacity)
-    p = float(link.queue.signal(x, seen).either)
-    count = np.arange(1.0, 2.0 + math.ceil(-math.log(_LAST_GAP) / max(p, 1e-6)))
+    first = float(link.queue.gap_probability(x, seen, 1.0))
+    rate = max(float(link.queue.signal(x, seen).either), _RAREST)
+    count = np.arange(1.0, 2.0 + math.ceil(-math.log(_LAST_GAP) / rate))
     chosen = np.broadcast_to(link.queue.gap_probability(x, seen, count), count.shape)
-    gaps = chosen * np.append(1.0, np.cumprod(1 - chosen)[:-1])
-    last = np.searchsorted(np.cumsum(gaps), 1 - _LAST_GAP) + 1
-    turns = np.exp(-1j * np.outer(omega / link.capacity, count[:last]))
-    phi = turns @ gaps[:last]
-    return (1 - abs(phi) ** 2) / abs(1 - phi) ** 2
+    if np.all(chosen == first):
+        return np.full(len(omega), 1 - first)
+    weight = chosen * np.append(1.0, np.cumprod(1 - chosen)[:-1])
+    last = int(np.searchsorted(np.cumsum(weight), 1 - _LAST_GAP)) + 1
+    weight, count = weight[:last] / weight[:last].sum(), count[:last]
+    starts = np.unique(np.linspace(0, last, _GAPS + 1).astype(int)[:-1])
+    mass, mean = (np.add.reduceat(v, starts) for v in (weight, weight * count))
+    some = mass > 0
+    mass, gap = mass[some], mean[some] / mass[some]
+    average = float(mass @ gap)
+    turns = np.exp(-1j * np.outer(omega / link.capacity, gap))
+    phi = turns @ mass
+    slow = omega * average < _SLOW * link.capacity  # differences of phi and 1 have no digits there
+    spread = float(mass @ (gap - average) ** 2) / average**2
+    return np.where(slow, spread, (1 - abs(phi) ** 2) / np.maximum(abs(1 - phi) ** 2, 1e-300))
 
 
 def _queue_response(
-    link: Link, x: Any, queue: Num, flows: Flows, omega: Array
+    link: Link, x: Any, queue: Num, lost: Num, flows: Flows, omega: Array
 ) -> tuple[Array, Array, Array]:
     """Responses (W,) to the queue: of the marks and of the losses that flows receive [1/packet],
     and of the average that the law keeps.
     """
     state, shape = ravel(x)
-    n, offered = len(state), np.float64(link.capacity)
+    n, offered = len(state), offered_rate(link, queue, lost)
 
     def present(v: Num) -> Num:
         x, q = shape(v[:n]), v[n]
@@ -230,14 +273,19 @@ class Fluctuations(Result):
         names = ("status", "message", "margin", "frequency", "links", "flows")
         return {name: plain(getattr(self, name)) for name in names}
 
-    def to_dataset(self) -> xarray.Dataset:
-        """The spectrum along `omega`, and numbers of links and groups, with quantiles by `share`
-        of the time.
-        """
+    def spectrum(self) -> xarray.Dataset:
+        """The spectral density of the queue along the frequency `omega`."""
         import xarray as xr
 
         density = ("omega", self.density, attributes("links", "queue_density"))
-        data: dict[str, Any] = {"queue_density": density}
+        omega = ("omega", self.omega, {"units": "rad/s", "long_name": "frequency"})
+        return xr.Dataset({"queue_density": density}, {"omega": omega})
+
+    def to_dataset(self) -> xarray.Dataset:
+        """Numbers of links and groups, with quantiles by `share` of the time."""
+        import xarray as xr
+
+        data: dict[str, Any] = {}
 
         def add(dimension: str, kind: str, name: str, values: list) -> None:
             data[name] = (dimension, values, attributes(kind, name))
@@ -258,8 +306,7 @@ class Fluctuations(Result):
             add("group", "flows", name, [v.mean for v in own])
             add("group", "flows", f"{name}_std", [v.std for v in own])
         coords = {
-            "omega": ("omega", self.omega, {"units": "rad/s"}), "share": list(SHARES),
-            "link": list(self.links), "group": list(self.flows),
+            "share": list(SHARES), "link": list(self.links), "group": list(self.flows),
         }  # fmt: skip
         names = ("status", "message", "margin", "frequency")
         return xr.Dataset(data, coords, {name: getattr(self, name) for name in names})
@@ -291,8 +338,7 @@ def fluctuations(net: Network) -> Fluctuations:
     eq = equilibrium(net)
     try:
         k = _only_queue(eq)
-        loop = _loop(steady(net), eq, k)
-        return _describe(eq, k, loop)
+        return _describe(eq, k, _loop(steady(net), eq, k))
     except _Refused as refusal:
         return _refuse(eq, str(refusal), refusal.margin)
 
@@ -302,24 +348,43 @@ def _only_queue(eq: Equilibrium) -> int:
     if eq.status != "regular":
         why = f": {eq.message}" if eq.message else ""
         raise _Refused(f"the equilibrium is {eq.status}{why}")
+    for name, group in eq.flows.items():
+        if float(np.min(group.window)) < _LEAST_WINDOW:
+            raise _Refused(
+                f"flows.{name}: windows of {np.min(group.window):.3g} packets; timers decide below "
+                f"{_LEAST_WINDOW:g}"
+            )
     busy = [k for k, backlog in enumerate(eq.op.backlogs) if float(backlog) > 0]
+    for k in busy:
+        other = _of_others(eq.net.links[k])
+        if other > 0:
+            raise _Refused(
+                f"{other:.0%} of links.{eq.net.link_names[k]} is voice or traffic without windows, "
+                "whose own fluctuations are not known"
+            )
     if len(busy) != 1:
         names = ", ".join(f"links.{eq.net.link_names[k]}" for k in busy) or "none"
         raise _Refused(f"fluctuations are known for one link with a queue, here: {names}")
     return busy[0]
 
 
+def _of_others(link: Link) -> float:
+    """Share of a link that voice and traffic without windows take."""
+    voice = 0.0 if link.voice is None else float(link.voice.mean(link.packet_size))
+    return (float(link.cross) + voice) / float(link.capacity)
+
+
 class _Loop(NamedTuple):
     """Spectra (W,) of a loop at frequencies [rad/s]: that of the queue [packet^2 s], the distance
     of the loop from -1 (complex), and the response of the average to the queue; and the stationary
-    law of each group.
+    law of each group at each of its round trips.
     """
 
     omega: Array
     density: Array
     distance: Array
     average: Array
-    laws: list[Population]
+    laws: list[list[Population]]
 
 
 def _loop(net: Network, eq: Equilibrium, k: int) -> _Loop:
@@ -327,13 +392,9 @@ def _loop(net: Network, eq: Equilibrium, k: int) -> _Loop:
     queues, capacity = tuple(op.queues), float(link.capacity)
     trips = [np.ravel(round_trip(net, flows, queues)) for flows in net.flows]
     shortest, longest = min(t.min() for t in trips), max(t.max() for t in trips)
-    ends = (longest, shortest), (longest, shortest), (shortest, shortest)
-    spaced = (np.geomspace, np.linspace, np.geomspace)
-    omega = np.concatenate([
-        space(low / a, high / b, count)
-        for space, (low, high, count), (a, b) in zip(spaced, _PER_TRIP, ends, strict=True)
-    ])  # fmt: skip
-    omega = np.unique(omega)
+    omega = np.unique(np.concatenate([
+        _frequencies(1e-3, 100.0) / longest, _frequencies(1e-3, 100.0) / shortest
+    ])) if longest > shortest else _frequencies(1e-3, 100.0) / shortest  # fmt: skip
     numbers = [np.ravel(flows.n) for flows in net.flows]
     rates = [np.ravel(rate) for rate in op.rates]
     # The flows bring what the link carries, at round trips that its queue lengthens.
@@ -342,7 +403,9 @@ def _loop(net: Network, eq: Equilibrium, k: int) -> _Loop:
     laws, average = [], 0.0 * omega
     for name, flows, n, trip in zip(net.flow_names, net.flows, numbers, trips, strict=True):
         signal = received(flows, tuple(op.signals[j] for j in flows.route))
-        mark, drop, average = _queue_response(link, op.laws[k], op.queues[k], flows, omega)
+        mark, drop, average = _queue_response(
+            link, op.laws[k], op.queues[k], op.lost[k], flows, omega
+        )
         marked, lost = float(marks_seen(flows, signal)), float(signal.drop)
         if min(marked, lost) > 1e-3 * max(marked, lost):
             raise _Refused(
@@ -351,16 +414,18 @@ def _loop(net: Network, eq: Equilibrium, k: int) -> _Loop:
             )
         if k not in flows.route or not max(marked, lost) > 0:
             raise _Refused(f"flows.{name} receives no signal from links.{net.link_names[k]}")
-        slope, probability = (mark, marked) if marked > lost else (drop, lost)
-        law, responses = _responses(flows, signal, probability, trip, omega)
-        laws.append(law)
+        if type(flows.feedback).flight_size is not AbstractFeedback.flight_size:
+            raise _Refused(f"flows.{name}: flights that follow the marks of ACKs are not known")
+        found = _responses(flows, signal, trip, omega)
+        laws.append([law for law, _ in found])
+        slope = mark if marked > lost else drop
         path = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
         ages = np.broadcast_to(np.ravel(flows.feedback.age(path)), trip.shape)
-        for number, t, age, found in zip(n, trip, ages, responses, strict=True):
+        for number, t, age, (_, own) in zip(n, trip, ages, found, strict=True):
             share, late = capacity / t / slowed, np.exp(-1j * omega * age)
-            power += number * share**2 * t * found.power
-            distance -= number * share * found.gain * slope * late
-            mean += number * share * found.mean * late
+            power += number * share**2 * t * own.power
+            distance -= number * share * own.gain * slope * late
+            mean += number * share * own.mean * late
     signals = float(op.signals[k].either) * capacity
     if all(isinstance(flows.marking, Plain) for flows in net.flows):
         even = 1 - dispersion(link, op.laws[k], op.queues[k], omega)
@@ -369,24 +434,14 @@ def _loop(net: Network, eq: Equilibrium, k: int) -> _Loop:
 
 
 def _responses(
-    flows: Flows, signal: Signal, probability: float, trips: Array, omega: Array
-) -> tuple[Population, list[Response]]:
-    """The stationary law of a group, at its first round trip, and the responses at each of them.
-
-    Only losses depend on the round trip in other ways than by the scale of time.
-    """
-    one = Signal(*(np.reshape(np.asarray(v, float), (1,)) for v in signal))
-    if len(trips) <= _FEW:
-        laws = [population(flows, one, t[None], _POINTS) for t in trips]
-        pairs = zip(laws, trips, strict=True)
-        return laws[0], [respond(law, probability, omega * t) for law, t in pairs]
-    ends = omega[0] * trips.min(), omega[-1] * trips.max()
-    at = np.unique(np.concatenate([
-        np.geomspace(ends[0], 0.2, 16), np.linspace(0.2, 12.0, 360), np.geomspace(12.0, ends[1], 60)
-    ]))  # fmt: skip
-    law = population(flows, one, trips[:1], _POINTS)
-    found = respond(law, probability, at)
-    return law, [Response(*(np.interp(omega * t, at, v) for v in found)) for t in trips]
+    flows: Flows, signal: Signal, trips: Array, omega: Array
+) -> list[tuple[Population, Response]]:
+    """The stationary law of a group and its responses at each of its round trips [s]."""
+    if len(trips) == 1 or needs_round_trip(flows, float(signal.drop)):
+        return [respond(flows, signal, float(t), omega * t) for t in trips]
+    at = _frequencies(omega[0] * trips.min(), omega[-1] * trips.max())
+    law, found = respond(flows, signal, float(trips[0]), at)
+    return [(law, Response(*(np.interp(omega * t, at, v) for v in found))) for t in trips]
 
 
 def _describe(eq: Equilibrium, k: int, loop: _Loop) -> Fluctuations:
@@ -409,16 +464,9 @@ def _describe(eq: Equilibrium, k: int, loop: _Loop) -> Fluctuations:
     variance = _integral(loop.omega, loop.density)
     mean, std = eq.links[name].queue, math.sqrt(variance)
     groups = {
-        group: _window(law, float(mean_over_flows(flows.n, 1 / eq.flows[group].rtt)))
-        for group, flows, law in zip(eq.net.flow_names, eq.net.flows, loop.laws, strict=True)
+        group: _window(flows.n, laws, np.ravel(eq.flows[group].rtt))
+        for group, flows, laws in zip(eq.net.flow_names, eq.net.flows, loop.laws, strict=True)
     }
-    for group, found in groups.items():
-        if found.window.mean < _LEAST_WINDOW:
-            raise _Refused(
-                f"flows.{group}: windows of {found.window.mean:.3g} packets; timers decide below "
-                f"{_LEAST_WINDOW:g}",
-                margin,
-            )
     for end, what in ((0.0, "empties"), (float(link.buffer), "fills")):
         if abs(mean - end) < _SIGMAS * std:
             raise _Refused(
@@ -436,7 +484,7 @@ def _describe(eq: Equilibrium, k: int, loop: _Loop) -> Fluctuations:
     }
     peak = float(loop.omega[int(np.argmax(loop.density))])
     return Fluctuations(
-        "regular", eq.message, margin, peak, links, groups, loop.omega, loop.density, eq
+        "regular", "", margin, peak, links, groups, loop.omega, loop.density, eq
     )  # fmt: skip
 
 
@@ -459,16 +507,24 @@ def _normal(mean: float, std: float) -> Spread:
     return Spread(mean, std, {p: max(mean + std * law.inv_cdf(p), 0.0) for p in SHARES})
 
 
-def _window(law: Population, trips: float) -> FlowsFluctuations:
-    """Window and rate of one flow under its stationary law, with round trips per second."""
+def _window(n: Array, laws: list[Population], trips: Array) -> FlowsFluctuations:
+    """Window and rate of one flow, the means over a group with round trips [s]."""
+    each = np.array([(*_moments(law), 1 / t) for law, t in zip(laws, trips, strict=True)])
+    window, spread, flight, varies, per_second = each.T
+    means = window, spread, flight * per_second, varies * per_second
+    a, b, c, d = (float(mean_over_flows(n, v)) for v in means)
+    return FlowsFluctuations(Spread(a, b), Spread(c, d))
+
+
+def _moments(law: Population) -> tuple[float, float, float, float]:
+    """Mean and standard deviation of window and flight under a stationary law [packet]."""
     time, w, flights = law.time[:, 0], law.windows[:, 0], law.flights[:, 0]
     mean, flight = float(law.window[0]), float(law.flight[0])
     windows, squares = float(time @ w**2), float(time @ flights**2)
     for reacting, kind in zip(law.reactions, law.kinds, strict=True):
-        away = reacting * kind.dwell
-        windows += float((away * kind.window**2).sum())
-        a, b = kind.before, kind.after
-        falling = np.minimum(kind.silence, kind.dwell) * ((a**2 + a * b + b**2) / 3 - b**2)
-        squares += float((away * b**2 + reacting * falling).sum())
-    spread = math.sqrt(max(windows - mean**2, 0.0)), math.sqrt(max(squares - flight**2, 0.0))
-    return FlowsFluctuations(Spread(mean, spread[0]), Spread(flight * trips, spread[1] * trips))
+        windows += float((reacting * kind.dwell * kind.window**2).sum())
+        fallen = kind.silence * (kind.before**2 + kind.before * kind.after - 2 * kind.after**2) / 3
+        squares += float((reacting * (fallen + kind.dwell * kind.after**2)).sum())
+    return mean, math.sqrt(max(windows - mean**2, 0.0)), flight, math.sqrt(
+        max(squares - flight**2, 0.0)
+    )  # fmt: skip

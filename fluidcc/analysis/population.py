@@ -29,7 +29,7 @@ from fluidcc.programs import map_tree, scan, slope
 from fluidcc.scenario.network import Flows, stands_still
 from fluidcc.scenario.sender import sender_options
 
-POINTS = 192
+POINTS = 256
 """Windows of the grid."""
 
 _TRIED = 256  # windows, in the search for the largest one
@@ -42,7 +42,8 @@ _MOST_MET = 1.0  # reactions expected between two points of the grid
 _NARROWEST = 1e-6  # range of the grid, of its smallest window
 _TINY = 1e-300  # keeps quotients of zeros finite
 _LATE = Since(time=1e9, round_trip=1.0, window=1.0)  # long after the last reaction
-_EARLY = Since(time=0.5, round_trip=1.0, window=0.0)
+AT_ONCE = Since(time=0.5, round_trip=1.0, window=0.0)
+"""Less than a round trip after a reaction."""
 
 
 class Reaction(NamedTuple):
@@ -51,8 +52,8 @@ class Reaction(NamedTuple):
     window has its mean `window`, and ACKs come as given; during `silence` the flight falls evenly
     from `before` to `after`.
 
-    If the sender listens at once, the time is 0, and the flight before is beyond what windows like
-    that bring.
+    If the sender listens at once, the time is 0, and during `silence` the flight is above that of
+    the window left.
     """
 
     rate: Num
@@ -79,12 +80,12 @@ class Population(NamedTuple):
     low: Num  # the smallest window
     windows: Num  # (M, B), between the points of the grid, and the last point
     flights: Num  # (M, B), of these windows
-    crossing: Num  # (M - 1, B), round trips from point to point if nothing happens, at a pace of 1
+    crossing: Num  # (M - 1, B), round trips from point to point if nothing happens, at a ratio of 1
     time: Num  # (M, B), the shares of time at each window, listening
     reactions: tuple[Num, ...]  # per round trip, of each kind, at each window (M, B)
     kinds: tuple[Reaction, ...]
-    pace: Num  # ACKs, of those that the flight a round trip ago would bring
-    left: Num  # visits that lead below the grid, of all: 0 but for rounding
+    ack_ratio: Num  # ACKs, over those that the flight a round trip ago would bring
+    lost_below: Num  # visits that lead below the grid, of all: 0 but for rounding
 
 
 def why_no_population(flows: Flows) -> str:
@@ -169,7 +170,7 @@ class _Sender:
         growing = (1 - self.mark) * self.growing(_LATE, 0.0) * self.growth(w)[0]
         return growing + self.mark * (self.cut(w, lost=False) - w)
 
-    def moved(self, w: Num, acks: Num) -> Num:
+    def window_after(self, w: Num, acks: Num) -> Num:
         """The mean window after some ACKs, if all are listened to: by the midpoint rule."""
         middle = w + 0.5 * acks * self.drift(w)
         return w + acks * self.drift(middle)
@@ -180,7 +181,7 @@ class _Sender:
 
     def listens_at_once(self) -> bool:
         """Whether each mark is reacted to."""
-        return float(self.flows.reaction.ready(_EARLY)) > 0
+        return float(self.flows.reaction.ready(AT_ONCE)) > 0
 
     def reactions(self, w: Num) -> tuple[Num, Num, tuple[Reaction, ...]]:
         """ACKs and growth [packet] per round trip of listening, and the reactions."""
@@ -197,35 +198,34 @@ class _Sender:
         if not quiet and not self.flows.feedback.quench:  # the ACK with the mark may let it grow
             left = left + self.growing(_LATE, 1.0) * self.growth(left)[0]
         if not self.listens_at_once():
-            shares = (self.growing(_EARLY, marked) for marked in (0.0, 1.0))
+            shares = (self.growing(AT_ONCE, marked) for marked in (0.0, 1.0))
             clean, marked = (0.0, 0.0) if quiet else shares
             growing = (1 - self.mark) * clean + self.mark * marked
             return self._deaf(w, left, acks * self.mark, growing, 0.0)
         before, after = self.flight(w), self.flight_left(left)
-        more = ops.maximum(before - after, 0.0)  # in flight, than windows like this have
-        landing = ops.clip(self.moved(left, more), self.law.min_window, w)
+        extra = ops.maximum(before - after, 0.0)  # in flight, beyond windows like this one
+        landing = ops.clip(self.window_after(left, extra), self.law.min_window, w)
         none = 0.0 * w
-        return Reaction(acks * self.mark, landing, none, more / before, before, after, none, more)
+        return Reaction(acks * self.mark, landing, none, extra / before, before, after, none, extra)
 
     def _deaf(self, w: Num, left: Num, rate: Num, growing: Num, repairs: Num) -> Reaction:
         """Reactions after which nothing counts until the first packet sent after them, and after
         the repairs of further losses, is acknowledged; a share of the ACKs lets the window grow.
         """
         before, after = self.flight(w), self.flight_left(left)
-        more = ops.maximum(before - after, 0.0)
-        silence = more / before  # until as many ACKs have come
+        silence = ops.maximum(before - after, 0.0) / before  # until as many ACKs have come
         heard = ops.maximum(before - 1, 0.0)
         left = left + growing * heard * self.growth(left)[0]
-        ahead = silence * after / 2  # ACKs come in the part of each round trip without silence
+        early = silence * after / 2  # ACKs come in the part of each round trip without silence
         return Reaction(
             rate=rate,
-            landing=ops.clip(self.moved(left, ahead), self.law.min_window, w),
+            landing=ops.clip(self.window_after(left, early), self.law.min_window, w),
             dwell=1 + silence + repairs,
             silence=silence,
             before=before,
             after=after,
             window=left,
-            acks=heard + repairs * after + ahead,
+            acks=heard + repairs * after + early,
         )
 
     def _losses(self, w: Num, acks: Num) -> tuple[Reaction, ...]:
@@ -313,7 +313,7 @@ def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> 
         ops.exp(-met),
         [(place[:-1], share[:-1]) for place, share in pairs],
     )
-    (_, left), entered = scan(down, (landed, rate[-1] - landed[-1]), rows)
+    (_, below_low), entered = scan(down, (landed, rate[-1] - landed[-1]), rows)
     reacting = ops.concatenate([entered * -ops.expm1(-met), rate[-1:]])
     time = ops.concatenate([entered * crossing * _mean_survival(met), 0.0 * rate[-1:] + 1.0])
     by_kind = [reacting * share for share in shares]
@@ -325,26 +325,39 @@ def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> 
     flights = sender.flight(w)
     flying, heard = (time * flights).sum(axis=0), (time * ack_rate).sum(axis=0)
     away = over_reactions(lambda kind: kind.flight)
-    pace = flying / (heard + over_reactions(lambda kind: kind.acks) - away)
-    whole = time.sum(axis=0) / pace + over_reactions(lambda kind: kind.dwell)
+    acknowledged = heard + over_reactions(lambda kind: kind.acks) - away
+    ack_ratio = flying / ops.maximum(acknowledged, _LEAST * heard)
+    whole = time.sum(axis=0) / ack_ratio + over_reactions(lambda kind: kind.dwell)
     windows = over_reactions(lambda kind: kind.window * kind.dwell)
     return Population(
-        flight=(flying / pace + away) / whole,
-        window=((time * w).sum(axis=0) / pace + windows) / whole,
+        flight=(flying / ack_ratio + away) / whole,
+        window=((time * w).sum(axis=0) / ack_ratio + windows) / whole,
         low=low,
         windows=w,
         flights=flights,
         crossing=crossing,
-        time=time / (pace * whole)[None],
+        time=time / (ack_ratio * whole)[None],
         reactions=tuple(r / whole[None] for r in by_kind),
         kinds=kinds,
-        pace=pace,
-        left=left / ops.maximum(entered.sum(axis=0), _TINY),
+        ack_ratio=ack_ratio,
+        lost_below=below_low / ops.maximum(entered.sum(axis=0), _TINY),
     )
 
 
 def _as_row(v: Num) -> Num:
     return v.reshape((1, -1))
+
+
+def _is_timed(flows: Flows) -> bool:
+    """Whether windows grow by time too."""
+    state, law = flows.window.start(7.0), flows.window
+    changes = (law.on_ack(state, Ack(0.0, time, 1.0)) for time in (0.5, 1.0))
+    return any(bool(law.window(change)) for change in changes)
+
+
+def needs_round_trip(flows: Flows, drop: Num) -> Num:
+    """Whether the round trip counts beyond the scale of time: for timers, and growth by time."""
+    return (drop > 0) | _is_timed(flows)
 
 
 def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
@@ -355,10 +368,8 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
     if ops.traced(*signal, rtt):
         found = population(flows, signal, rtt)
         return found.window, found.flight
-    state, law = flows.window.start(7.0), flows.window
-    timed = any(bool(law.window(law.on_ack(state, Ack(0.0, time, 1.0)))) for time in (0.5, 1.0))
-    counts = np.where(timed | (signal.drop > 0), rtt, 0.0)
-    read = [getattr(signal, name) for name in {"mark", "drop", *law.reads}]
+    counts = np.where(needs_round_trip(flows, signal.drop), rtt, 0.0)
+    read = [getattr(signal, name) for name in {"mark", "drop", *flows.window.reads}]
     _, first, all_of = np.unique(
         np.stack([*read, counts]), axis=1, return_index=True, return_inverse=True
     )
@@ -371,7 +382,7 @@ def grid_error(flows: Flows, signal: Signal, rtt: Num) -> Num:
     visits at the bottom, if that is more.
     """
     coarse, fine = (population(flows, signal, rtt, k * POINTS) for k in (1, 2))
-    return ops.maximum(abs(coarse.flight / fine.flight - 1), abs(fine.left))
+    return ops.maximum(abs(coarse.flight / fine.flight - 1), abs(fine.lost_below))
 
 
 def _mean_survival(met: Num) -> Num:

@@ -571,8 +571,13 @@ def system_of(net: Network) -> System:
 
 def prepared(net: Network, until: float) -> tuple[Network, tuple]:
     """A network of arrays in the form of its equation, and per link the course of its calls up to
-    `until` [s].
+    `until` [s]. Raises ValueError for the closure of populations, which have no such equation.
     """
+    if net.closure != "mean":
+        raise ValueError(
+            f"model.closure: trajectories are those of mean windows, expected 'mean', got "
+            f"{net.closure!r}; equilibrium and fluctuations know the population"
+        )
     courses = tuple(course(link, until) for link in net.links)
     return with_mean_calls(net, varying=False), courses
 

@@ -291,11 +291,6 @@ def checked_times(until: float, points: ArrayLike | None) -> Floats:
 
 def check_network(net: Network) -> None:
     """Raise ValueError if the fluid model cannot simulate a network."""
-    if net.closure != "mean":
-        raise ValueError(
-            f"model.closure: trajectories are those of mean windows, expected 'mean', got "
-            f"{net.closure!r}; equilibrium and fluctuations know the population"
-        )
     for name, link in zip(net.link_names, net.links, strict=True):
         if net.delay == "fifo" and varies(link) and least_rate(link) < float(link.capacity):
             raise ValueError(

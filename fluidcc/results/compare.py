@@ -144,6 +144,7 @@ def compare(
 ) -> Comparison:
     """Run the fluid model and the packet simulator on one network and set them side by side.
 
+    The equilibrium is that of the network's closure; the trajectory is that of mean windows.
     Means count from `warmup` on. `queue_std` is the standard deviation of a queue over time, and
     `period` that of its oscillation, by one rule in both engines (`repeating_period`). It needs two
     samples in the shortest round trip; where these are more numbers than are kept, 40 million of

@@ -54,18 +54,18 @@ def test_halving_at_every_mark_has_the_constant_of_small_probabilities():
     assert window * 1e-3 == pytest.approx(1.3098, rel=2e-3)
 
 
-@pytest.mark.parametrize("p", [0.01, 0.05])
-def test_without_feedback_the_queue_varies_as_the_flights_do(p):
+@pytest.mark.parametrize(
+    ("p", "drop", "n"), [(0.01, 0.0, 80), (0.05, 0.0, 80), (0.01, 0.0, 2000), (0.0, 0.01, 80)]
+)
+def test_without_feedback_the_queue_varies_as_the_flights_do(p, drop, n):
     # the spectrum by responses to marks against the variance of the stationary law: N var(F)
-    found = fc.fluctuations(constant(p, n=80))
+    found = fc.fluctuations(constant(p, drop=drop, n=n))
     flows = flows_of(found)
     trip = float(flows_of(found.equilibrium).rtt[0])
-    expected = math.sqrt(80) * flows.rate.std * trip
+    expected = math.sqrt(n) * flows.rate.std * trip
     assert found.status == "regular" and found.margin == pytest.approx(1)
     # gaps between marks are whole packets, which is less random by p
-    assert found.links["bottleneck"].queue.std == pytest.approx(expected, rel=0.01 + p / 2)
-    integral = np.trapezoid(found.density, found.omega) / math.pi
-    assert math.sqrt(integral) == pytest.approx(expected, rel=0.01 + p / 2)
+    assert found.links["bottleneck"].queue.std == pytest.approx(expected, rel=0.01 + (p + drop) / 2)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,16 @@ def test_packets_of_the_same_rules_have_that_mean(law, reaction, p, drop):
     assert in_flight == pytest.approx(found, rel=0.03)
 
 
-def test_packets_vary_as_the_spectrum_says():
-    net = constant(0.01)
+@pytest.mark.parametrize(
+    ("law", "reaction", "p"),
+    [
+        (NewReno(), OncePerRTT(), 0.01),
+        (Reno(), PerMark(), 0.02),
+        (ECNMod(), PerMark(), 0.05),
+    ],
+)
+def test_packets_vary_as_the_spectrum_says(law, reaction, p):
+    net = constant(p, window=law, reaction=reaction, n=60)
     found = fc.fluctuations(net).links["bottleneck"].queue
     data = fc.simulate_packets(net, until=620, warmup=20, seeds=(1, 2, 3)).to_dataset()
     std = math.sqrt(float(data["link_number_in_system_var"].mean()))
@@ -141,13 +149,13 @@ def test_ns2_has_these_queues(monkeypatch, family, name):
     ("change", "reason"),
     [
         ({}, "the loop is unstable"),
-        ({"link.queue.p_max": 0.02, "link.queue.max_th": 1500.0, "link.buffer": 2000.0}, ""),
+        ({"link.queue.w_q": 1e-6}, ""),
     ],
 )
 def test_the_loop_of_the_population_decides(change, reason):
     found = fc.fluctuations(fc.replace(fc.load("hollot2001/fast"), change))
     assert found.status == ("refused" if reason else "regular")
-    assert found.message.startswith(reason)
+    assert found.message.partition(",")[0] == reason
     assert math.isnan(found.links["bottleneck"].queue.std) == bool(reason)
 
 
@@ -159,7 +167,26 @@ def test_refusals_have_their_reason_and_size():
     short = fc.fluctuations(fc.load("athuraliya2001/rem"))
     assert "often empties" in short.message and "25" in short.message
     idle = dataclasses.replace(constant(0.01), links=(fc.Link(queue=Droptail(), capacity=1e9),))
-    assert fc.fluctuations(idle).status == "refused"
+    assert "none" in fc.fluctuations(idle).message
+    voice = fc.fluctuations(fc.load("misra2003/persistent_mod"))
+    assert voice.message.startswith("50% of links.bottleneck is voice")
+    few = fc.fluctuations(constant(0.5, n=200))
+    assert "timers decide below 2" in few.message
+    unresponsive = fc.fluctuations(fc.replace(fc.load("hollot2001/slow"), {"link.cross": 300.0}))
+    assert unresponsive.message.startswith("8% of links.bottleneck")
+
+
+def test_the_order_of_round_trips_does_not_matter():
+    trips = np.array([0.02, 0.05, 0.1, 0.2])
+    spreads = []
+    for order in (1, -1):
+        link = fc.Link(queue=Constant(p=0.0, d=0.02), capacity=20000.0)
+        flows = fc.Flows(window=NewReno(), n=np.full(4, 200.0), rtt=trips[::order])
+        net = fc.Network(links=(link,), flows=(flows,))
+        found = fc.fluctuations(net)
+        own = next(iter(found.flows.values()))
+        spreads.append((found.links["bottleneck"].queue.std, own.rate.mean, own.window.std))
+    assert spreads[0] == pytest.approx(spreads[1], rel=1e-9)
 
 
 def test_a_population_is_known_where_its_laws_allow_it():
