@@ -2,10 +2,10 @@
 
     uv run python validation/population.py
 
-Prints three tables, in four minutes: queues of the bundled scenarios whose groups all have a stationary
-law, with packets from `compare_all.csv`; queues of ns-2's records of families a, d and f; and
-flights of flows that are marked or lose packets with one probability, with packets run anew. Links
-count if packets have more than one packet in their queue.
+Prints three tables, in four minutes: queues of the bundled scenarios whose groups all have a
+stationary law, with packets from `compare_all.csv`; queues of ns-2's records of families a, d and
+f; and windows of flows that are marked or lose packets with one probability, with packets run
+anew. Links count if packets have more than one packet in their queue.
 """
 
 import csv
