@@ -344,6 +344,30 @@ def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> 
     )
 
 
+class Moments(NamedTuple):
+    """Means and standard deviations over time of window and flight [packet]."""
+
+    window: float
+    window_std: float
+    flight: float
+    flight_std: float
+
+
+def moments(law: Population) -> Moments:
+    """Moments of a stationary law for one signal and round trip (B = 1), in NumPy."""
+    time, w, flights = law.time[:, 0], law.windows[:, 0], law.flights[:, 0]
+    mean, flight = float(law.window[0]), float(law.flight[0])
+    windows, squares = float(time @ w**2), float(time @ flights**2)
+    for reacting, kind in zip(law.reactions, law.kinds, strict=True):
+        windows += float((reacting * kind.dwell * kind.window**2).sum())
+        fallen = kind.silence * (kind.before**2 + kind.before * kind.after - 2 * kind.after**2) / 3
+        squares += float((reacting * (fallen + kind.dwell * kind.after**2)).sum())
+    window_std, flight_std = (
+        math.sqrt(max(v, 0.0)) for v in (windows - mean**2, squares - flight**2)
+    )
+    return Moments(mean, window_std, flight, flight_std)
+
+
 def _as_row(v: Num) -> Num:
     return v.reshape((1, -1))
 

@@ -1,48 +1,36 @@
 """Validity of the fluid model, from an equilibrium and a trajectory of its own.
 
-The model applies the rules of a law at the mean window, for independent marks. Its error is known
-for steady marks: senders need fewer of them in packets than the mean says, as windows vary
-and as senders stand still while a mark is echoed or a pause lasts. Through the slope of a queue law
-this is an error of the mean queue, and between laws one of their shares of the link.
+The model applies the rules of a law at the mean window. Windows vary, and senders stand still while
+a mark is echoed, a pause lasts or a loss is repaired: the equilibrium of their stationary law
+(`closure = "population"`) has both, and what it has otherwise is an error of the mean.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.optimize
 
-from fluidcc.analysis.equilibrium import Equilibrium
+from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.operating_point import Regime
-from fluidcc.analysis.steady_laws import (
-    WeightedSignal,
-    per_flow,
-    source_rate,
-    steady_sender,
-    steady_signal,
-)
-from fluidcc.analysis.window_distribution import (
-    WindowDistribution,
-    mark_at,
-    sees_marks,
-    window_distribution,
-)
-from fluidcc.laws.law import Since
-from fluidcc.model.delays import explicit_delays
+from fluidcc.analysis.population import moments, population
+from fluidcc.analysis.steady_laws import per_flow, steady_signal
+from fluidcc.laws.law import Signal, Since
+from fluidcc.model.delays import explicit_delays, round_trip
+from fluidcc.model.fluid import steady
 from fluidcc.model.rates import received
 from fluidcc.programs import leaves
-from fluidcc.scenario.network import Flows, Link, Network, stands_still, to_arrays
+from fluidcc.scenario.network import Flows, Link, Network, to_arrays
 
 if TYPE_CHECKING:
     from fluidcc.model.simulate import Trajectory
 
 _QUEUE = 0.10  # smallest error of a mean queue that is reported
 _SHARE = 0.05  # the same of a share of a link
-_ENOUGH, _TRIES = 1e-3, 12  # relative, in the search for the marks of a window
-_FEWER = 0.1  # of the marks, from the first to the second guess
 _FEWEST = 4.0  # packets; three duplicate ACKs, and a halving that leaves more than one
 _FEWEST_LOST = 8.0  # packets; below, losses end in timeouts more often than the mean says
 _SWING = 0.3  # standard deviation of a queue over its mean
@@ -70,7 +58,7 @@ def validity_warnings(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple
     reasons = [*_of_links(eq), *_of_flows(eq)]
     known = eq.status not in ("none", "undetermined", "continuum")
     if known and eq.net.closure == "mean":
-        reasons += _of_signals(eq)
+        reasons += _of_windows(eq)
     if fluid is not None:
         reasons += _of_trajectory(fluid)
     elif eq.sliding:
@@ -150,7 +138,7 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
             float(np.min(eq.flows[name].window)),
             float(np.max(eq.flows[name].mark_probability)),
         )
-        losses = not sees_marks(flows)
+        losses = not _sees_marks(flows)
         if given > 0 and low < (_FEWEST_LOST if losses else _FEWEST):
             yield (
                 f"flows.{name}: windows of {low:.3g} packets; "
@@ -163,47 +151,9 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
             )
 
 
-def _in_packets(flows: Flows, window: float) -> WindowDistribution | None:
-    """The windows of packets whose mean over time is the one given, at the marks that it takes.
-
-    None where they are not known: for losses, and for laws with more memory than a window.
-    """
-    law, reaction = flows.window, flows.reaction
-    if not (flows.feedback.marks and sees_marks(flows)) or window > 0.999 * float(law.max_window):
-        return None
-
-    def found(log_p: float) -> WindowDistribution:
-        return window_distribution(
-            law, math.exp(log_p), reaction=reaction, quiet=stands_still(flows)
-        )
-
-    def gap(log_p: float) -> float:
-        return math.log(found(log_p).time_mean / window)
-
-    try:
-        first = math.log(mark_at(law, window, reaction=reaction))
-        beside = first - _FEWER
-        root = scipy.optimize.root_scalar(gap, x0=first, x1=beside, xtol=_ENOUGH, maxiter=_TRIES)
-        return found(root.root) if root.converged else None
-    except ValueError:
-        return None
-
-
-def excess(flows: Flows, window: float) -> float:
-    """Marks that the fluid has more than packets at a window, relative to these.
-
-    The stationary law of the window says it: windows vary, and stand still in a pause or while a
-    mark is echoed until the sender confirms it. Packets of NewReno at windows of 31, 15, 7.5 and 5
-    give 0.26, 0.44, 0.74 and 1.05; this says 0.28, 0.40, 0.64 and 0.88. 0 where it is not known:
-    for losses, and for laws with more memory than a window.
-    """
-    return _too_many(flows, window, _in_packets(flows, window))
-
-
-def _too_many(flows: Flows, window: float, found: WindowDistribution | None) -> float:
-    if found is None:
-        return 0.0
-    return mark_at(flows.window, window, reaction=flows.reaction) / found.mark_probability - 1
+def _sees_marks(flows: Flows) -> bool:
+    """Whether a signal comes as a mark or a quench rather than as a loss."""
+    return float(flows.feedback.interpret(Signal(0.5, 0.0, 1.0)).mark) > 0
 
 
 def _deaf(flows: Flows) -> bool:
@@ -211,88 +161,61 @@ def _deaf(flows: Flows) -> bool:
     return not float(flows.reaction.ready(_JUST)) > 0
 
 
-def _of_signals(eq: Equilibrium) -> Iterator[str]:
-    """Errors of queues and of shares of links from too many marks."""
-    net = to_arrays(eq.net)
-    groups = list(zip(net.flow_names, net.flows, strict=True))
-    known = [(name, flows) for name, flows in groups if not flows.window.loads]
-    if not known or len(known) < len(groups):
+def _of_windows(eq: Equilibrium) -> Iterator[str]:
+    """Queues and shares of links that the stationary law of the windows has otherwise."""
+    settled = equilibrium(dataclasses.replace(eq.net, closure="population"))
+    if settled.status in ("none", "undetermined", "continuum"):
         return
-    means = {n: float(np.mean(eq.flows[n].window)) for n, _ in known}
-    windows = {n: _in_packets(f, means[n]) for n, f in known}
-    over = {n: _too_many(f, means[n], windows[n]) for n, f in known}
+    net = to_arrays(eq.net)
     for k, (name, found) in enumerate(eq.links.items()):
-        here = [n for n, f in known if k in f.route]
         adapts = leaves(eq.op.laws[k]) and not _drops(net.links[k], found.queue)
         if int(eq.op.codes[k]) == Regime.JUMP and name in eq.sliding and adapts:
-            varying = [(_number(f), windows[n]) for n, f in known if n in here]
-            yield from _of_a_switch(name, found.queue, varying)
-        if int(eq.op.codes[k]) != Regime.INTERIOR or not here or not found.mark_probability > 0:
-            continue
-        loads = [float(np.sum(eq.flows[n].rate * np.asarray(f.n))) for n, f in known if n in here]
-        marks = float(np.average([over[n] for n in here], weights=loads))
-        queue = _queue_at(net.links[k], found.queue, found.mark_probability / (1 + marks))
-        if found.queue / queue - 1 > _QUEUE:
+            yield from _of_a_switch(name, found.queue, _swing(settled, k))
+        queue = settled.links[name].queue
+        error = found.queue / queue - 1 if queue > 0 else math.inf
+        if max(found.queue, queue) > 1 and abs(error) > _QUEUE:
             yield (
-                f"links.{name}: with windows of "
-                + ", ".join(f"{means[n]:.3g}" for n in here)
-                + f" packets the fluid has some {marks:.0%} too many marks, which alone makes "
-                f"its queue {found.queue / queue - 1:.0%} too long"
+                f"links.{name}: windows vary and senders stand still after a reaction; with both, "
+                f"the equilibrium has a queue of {queue:.4g} packets: the mean's is "
+                f"{_off(found.queue, queue)}"
             )
-    if len({f.route for _, f in known}) == 1 < len(known):
-        yield from _of_shares(eq, dict(known), over)
+    for flows, (name, group) in zip(eq.net.flows, eq.flows.items(), strict=True):
+        rates = group.rate, settled.flows[name].rate
+        rate, own = (float(mean_over_flows(flows.n, v)) for v in rates)
+        if abs(rate / own - 1) > _SHARE:
+            yield (
+                f"flows.{name}: with windows that vary its flows have rates of {own:.4g} "
+                f"packet/s: the mean's is {_off(rate, own)}"
+            )
 
 
-def _of_a_switch(
-    name: str, queue: float, varying: list[tuple[float, WindowDistribution | None]]
-) -> Iterator[str]:
-    """Whether the windows of packets carry a queue to both sides of where its law adapts.
+def _off(value: float, other: float) -> str:
+    """How far a value is above or below another."""
+    if not other > 0:
+        return f"{value:.4g}"
+    return f"{abs(value / other - 1):.0%} too {'high' if value > other else 'low'}"
 
-    They vary as independent ones do, each group's `(number, window)`. Packets of Reno under PI at
-    windows of 15.8 move a queue by 41 +- 18 packets, this says 49.
-    """
-    if sum(number for number, _ in varying) <= 1 or any(w is None for _, w in varying):
-        return
-    swing = math.sqrt(sum(number * w.variance for number, w in varying if w is not None))
+
+def _swing(settled: Equilibrium, k: int) -> float:
+    """Standard deviation of the flights of all flows over link k [packet], without a loop."""
+    net, op, squares = steady(settled.net), settled.op, 0.0
+    for flows in net.flows:
+        if k not in flows.route:
+            continue
+        signal = received(flows, tuple(op.signals[j] for j in flows.route))
+        trips = np.ravel(round_trip(net, flows, tuple(op.queues)))
+        law = population(flows, per_flow(signal, trips[:1]), trips[:1])
+        squares += float(np.sum(flows.n)) * moments(law).flight_std ** 2
+    return math.sqrt(squares)
+
+
+def _of_a_switch(name: str, queue: float, swing: float) -> Iterator[str]:
+    """Whether the flights of packets carry a queue to both sides of where its law adapts."""
     if swing > _QUEUE * queue:
         yield (
             f"links.{name}: its law settles where it turns round, and windows of packets move the "
             f"queue by some {swing:.2g} packets to both sides, which need not balance as here"
         )
-
-
-def _queue_at(link: Link, longest: float, signal: float) -> float:
-    """The queue [packet] at which a link gives a smaller signal."""
-    tried = np.linspace(0.0, longest, 201)
-    given = np.broadcast_to(steady_signal(link, tried).either, tried.shape)
-    return max(float(np.interp(signal, given, tried)), 1e-9)
-
-
-def _of_shares(eq: Equilibrium, known: dict[str, Flows], over: dict[str, float]) -> Iterator[str]:
-    """Groups on one route whose marks are off by different factors."""
-    rates, packets = {}, {}
-    for name, flows in known.items():
-        if flows.traffic.starts or not flows.feedback.on_data:
-            continue
-        found = eq.flows[name]
-        own = received(flows, tuple(eq.op.signals[k] for k in flows.route))
-        if not float(own.either) > 0:
-            continue
-        n, rtt = np.asarray(flows.n), np.asarray(found.rtt)
-        mark, drop = (min((1 + over[name]) * float(v), 1.0) for v in (own.mark, own.drop))
-        cases = [WeightedSignal(1.0, per_flow(own._replace(mark=mark, drop=drop), rtt))]
-        s = steady_sender(flows, cases, rtt, growth_on_all_acks=eq.net.rates == "mgt")
-        rates[name] = float(np.sum(found.rate * n))
-        packets[name] = float(np.sum(source_rate(flows, s, cases, rtt) * n))
-    total = sum(rates.values()) / sum(packets.values()) if packets else math.nan
-    for name, rate in rates.items():
-        error = rate / (packets[name] * total) - 1
-        if abs(error) > _SHARE:
-            yield (
-                f"flows.{name}: the fluid model overestimates marking, by different factors "
-                f"for the groups: this group's share of the link is about {abs(error):.0%} too "
-                f"{'high' if error > 0 else 'low'}"
-            )
 
 
 def _number(flows: Flows) -> float:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.fluctuations import Fluctuations, fluctuations
 from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.validity import validity_warnings
-from fluidcc.analysis.window_distribution import WindowDistribution, windows_at
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import interpret_signal, received
@@ -46,6 +46,7 @@ class Row:
     name: str  # for example "links.bottleneck.queue"
     unit: str
     equilibrium: float | None
+    population: float | None  # equilibrium of all windows, and the queue's standard deviation
     fluid: float | None  # of the trajectory after the warm-up
     packets: float | None  # mean over seeds
     ci95: float | None  # half width of its 95 % interval
@@ -60,10 +61,23 @@ class Row:
         """Fluid model less packets, relative to packets; None if either has no number."""
         return None if self.model is None or not self.packets else self.model / self.packets - 1
 
+    def differences(self) -> dict[str, float | None]:
+        """Those of the fluid model and of the population."""
+        names = "difference", "population_difference"
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def population_difference(self) -> float | None:
+        """The same of the population."""
+        if self.population is None or not self.packets:
+            return None
+        return self.population / self.packets - 1
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Comparison(Result):
-    """Fluid equilibrium, fluid trajectory (None if not asked for) and packet runs of a network.
+    """Equilibria by means and by the population with its fluctuations, the trajectory of the fluid
+    model (None if not asked for) and packet runs of a network.
 
     Examples
     --------
@@ -79,6 +93,7 @@ class Comparison(Result):
 
     rows: tuple[Row, ...]
     equilibrium: Equilibrium
+    population: Fluctuations
     fluid: Trajectory | None
     packets: PacketRuns
     until: float
@@ -90,22 +105,15 @@ class Comparison(Result):
         """Assumptions of the fluid model that do not hold here: why packets will differ."""
         return validity_warnings(self.equilibrium, self.fluid)
 
-    @functools.cached_property
-    def window_distributions(self) -> Mapping[str, WindowDistribution]:
-        """Stationary windows under the marks at equilibrium, by group: the fluid model's bias."""
-        return windows_at(self.equilibrium).groups
-
     def to_dict(self) -> dict[str, Any]:
         """The rows with their differences, and both engines' own results."""
         return {
-            "rows": [dataclasses.asdict(r) | {"difference": r.difference} for r in self.rows],
+            "rows": [dataclasses.asdict(r) | r.differences() for r in self.rows],
             "until": self.until,
             "warmup": self.warmup,
             "message": self.message,
             "validity_warnings": list(self.validity_warnings),
-            "window_distributions": {
-                name: found.to_dict() for name, found in self.window_distributions.items()
-            },
+            "population": self.population.to_dict(),
             "fluid_status": None if self.fluid is None else self.fluid.status.name,
             "fluid_message": "" if self.fluid is None else self.fluid.message,
             "equilibrium": self.equilibrium.to_dict(),
@@ -114,7 +122,10 @@ class Comparison(Result):
 
     def to_dataset(self) -> xarray.Dataset:
         """One variable per engine along the dimension `quantity`."""
-        columns = ("equilibrium", "fluid", "packets", "ci95", "difference")
+        columns = (
+            "equilibrium", "population", "fluid", "packets", "ci95", "difference",
+            "population_difference",
+        )  # fmt: skip
         data: dict[str, Any] = {
             c: ("quantity", np.array([getattr(r, c) for r in self.rows], float)) for c in columns
         }
@@ -144,7 +155,7 @@ def compare(
 ) -> Comparison:
     """Run the fluid model and the packet simulator on one network and set them side by side.
 
-    The equilibrium is that of the network's closure; the trajectory is that of mean windows.
+    The first equilibrium and the trajectory are those of mean windows, whatever the closure.
     Means count from `warmup` on. `queue_std` is the standard deviation of a queue over time, and
     `period` that of its oscillation, by one rule in both engines (`repeating_period`). It needs two
     samples in the shortest round trip; where these are more numbers than are kept, 40 million of
@@ -181,13 +192,13 @@ def compare(
         raise ValueError(f"until: expected a time in s, got {until!r}")
     if not 0 <= warmup < until:
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
-    eq = equilibrium(net)
+    means = dataclasses.replace(net, closure="mean")
+    eq, noise = equilibrium(means), fluctuations(net)
     wanted = _wanted(net, until)
     known = wanted <= max(POINTS, _MAX_NUMBERS // _width(as_fluid(net)))
     points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
     fluid = None
     if trajectory:
-        means = dataclasses.replace(net, closure="mean")
         fluid = simulate(means, until=until, points=points, mesh=Uniform())
     sample, seen = _sample(wanted, until, shortest(plan(net), until, len(seeds)))
     packets = simulate_packets(
@@ -195,10 +206,10 @@ def compare(
     )
     late = points >= warmup
     coarse = ["fluid"] * (trajectory and not known) + ["packets"] * (not seen)
-    links = _link_rows(as_fluid(net), eq, fluid, packets, late, coarse)
-    rows = (*links, *_flow_rows(net, eq, fluid, packets, late))
+    links = _link_rows(as_fluid(net), eq, noise, fluid, packets, late, coarse)
+    rows = (*links, *_flow_rows(net, eq, noise.equilibrium, fluid, packets, late))
     message = _without_period(coarse, until / (wanted - 1)) if coarse else ""
-    return Comparison(rows, eq, fluid, packets, until, warmup, message)
+    return Comparison(rows, eq, noise, fluid, packets, until, warmup, message)
 
 
 def _without_period(coarse: Sequence[str], needed: float) -> str:
@@ -265,6 +276,15 @@ def _signal_shares(net: Network, eq: Equilibrium, k: int) -> tuple[float, float]
     return (marked / sent, dropped / sent) if sent > 0 else (math.nan, math.nan)
 
 
+def _at_equilibrium(net: Network, eq: Equilibrium, k: int) -> dict[str, float]:
+    """Quantities of link k at an equilibrium."""
+    link, (marked, dropped) = eq.links[net.link_names[k]], _signal_shares(net, eq, k)
+    return {
+        "utilization": link.utilization, "queue": link.queue,
+        "mark_fraction": marked, "drop_fraction": dropped,
+    }  # fmt: skip
+
+
 def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
     """Mean after the warm-up (`late`), weighted by `weights`; None if all weights are 0."""
     if weights is None:
@@ -274,30 +294,34 @@ def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
 
 
 def _link_rows(
-    net: Network, eq: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any,
-    coarse: Sequence[str],
+    net: Network, eq: Equilibrium, noise: Fluctuations, fluid: Trajectory | None,
+    runs: PacketRuns, late: Any, coarse: Sequence[str],
 ) -> list[Row]:  # fmt: skip
     rows = []
     for k, name in enumerate(net.link_names):
         run = None if fluid is None else fluid.links[name]
-        link, (marked, dropped) = eq.links[name], _signal_shares(net, eq, k)
-        for quantity, unit, at_equilibrium, weights in (
-            ("utilization", "1", link.utilization, None),
-            ("queue", "packet", link.queue, None),
-            ("mark_fraction", "1", marked, "offered"),
-            ("drop_fraction", "1", dropped, "offered"),
+        both = [_at_equilibrium(net, own, k) for own in (eq, noise.equilibrium)]
+        for quantity, unit, weights in (
+            ("utilization", "1", None),
+            ("queue", "packet", None),
+            ("mark_fraction", "1", "offered"),
+            ("drop_fraction", "1", "offered"),
         ):
             mean = None
             if run is not None:
                 mean = _mean(getattr(run, quantity), late, weights and getattr(run, weights))
             seen = _seen(net, runs, "links", name, quantity)
-            rows.append(Row(f"links.{name}.{quantity}", unit, _number(at_equilibrium), mean, *seen))
+            at_means, at_all = (_number(own[quantity]) for own in both)
+            rows.append(Row(f"links.{name}.{quantity}", unit, at_means, at_all, mean, *seen))
         moving = None if fluid is None else (fluid.time[late], fluid.links[name].queue[late])
-        rows += _oscillation_rows(name, moving, runs, coarse)
+        spread = _number(noise.links[name].queue.std)
+        rows += _oscillation_rows(name, spread, moving, runs, coarse)
     return rows
 
 
-def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, coarse: Sequence[str]) -> list[Row]:
+def _oscillation_rows(
+    name: str, noise: float | None, moving: Any, runs: PacketRuns, coarse: Sequence[str]
+) -> list[Row]:
     """Standard deviation and period of a queue; a period needs half of the packet runs.
 
     Queues that vary by less than a packet have a rhythm of packets, which is no oscillation.
@@ -316,15 +340,16 @@ def _oscillation_rows(name: str, moving: Any, runs: PacketRuns, coarse: Sequence
         seen = [value for value in periods if value is not None]
     known = _over(seen) if 2 * len(seen) > len(runs.runs) else (None, None)
     return [
-        Row(f"links.{name}.queue_std", "packet", None, moved, *_over(spread)),
-        Row(f"links.{name}.period", "s", None, period, *known),
+        Row(f"links.{name}.queue_std", "packet", None, noise, moved, *_over(spread)),
+        Row(f"links.{name}.period", "s", None, None, period, *known),
     ]
 
 
 def _flow_rows(
-    net: Network, eq: Equilibrium, fluid: Trajectory | None, runs: PacketRuns, late: Any
-) -> list[Row]:
-    rows, arriving = [], throughputs(eq)
+    net: Network, eq: Equilibrium, population: Equilibrium, fluid: Trajectory | None,
+    runs: PacketRuns, late: Any,
+) -> list[Row]:  # fmt: skip
+    rows, both = [], [throughputs(own) for own in (eq, population)]
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if name not in eq.flows:  # files that come by themselves
             continue
@@ -336,9 +361,8 @@ def _flow_rows(
             got = np.average((run.rate * (1 - run.loss_fraction))[late], axis=1, weights=run.n)
             moving = _number(bits * got.mean())
         seen = _seen(net, runs, "flows", name, "goodput")
-        rows.append(
-            Row(f"flows.{name}.goodput", "bit/s", _number(bits * arriving[name]), moving, *seen)
-        )
+        at_means, at_all = (_number(bits * arriving[name]) for arriving in both)
+        rows.append(Row(f"flows.{name}.goodput", "bit/s", at_means, at_all, moving, *seen))
     return rows
 
 

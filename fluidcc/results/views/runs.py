@@ -254,13 +254,17 @@ class ComparisonView(View):
         both, fluid = self.found, self.found.fluid
         span = f"{number(both.warmup)} to {number(both.until)} s, {len(both.packets.runs)} seeds"
         quantities_table = table(
-            f"Fluid versus packets, {span}", "quantity", "unit", "equilibrium", "fluid",
-            "packets (95 %)", ("fluid / packets - 1", "%"),
+            f"Fluid versus packets, {span}", "quantity", "unit", "equilibrium", "population",
+            "fluid", "packets (95 %)", ("fluid: off", "%"), ("population: off", "%"),
         )  # fmt: skip
         for row in both.rows:
-            engines = ((row.equilibrium, None), (row.fluid, None), (row.packets, row.ci95))
+            engines = (
+                (row.equilibrium, None), (row.population, None), (row.fluid, None),
+                (row.packets, row.ci95),
+            )  # fmt: skip
             cells = in_row(row.unit, *(Measured(value, half=half) for value, half in engines))
-            quantities_table.add_row(row.name, *cells, percent(row.difference))
+            off = map(percent, (row.difference, row.population_difference))
+            quantities_table.add_row(row.name, *cells, *off)
         out = [head(both.equilibrium)]
         if fluid and (fluid.status.name != "ok" or "not to be trusted" in fluid.message):
             out.append(verdict(False, f"Fluid run: {fluid.message}"))
@@ -268,9 +272,10 @@ class ComparisonView(View):
         if rows is None and both.validity_warnings:
             out.append(verdict(None, "Validity warnings of the fluid model:"))
             out += lines(*(f"  {reason}" for reason in both.validity_warnings))
-        windows = both.window_distributions.items() if rows is None else ()
-        notes = (f"flows.{name}: {w.describe()}" for name, w in windows)
-        return [*out, quantities_table, *lines(*notes)]
+        noise = both.population
+        if rows is None and noise.status != "regular":
+            out += lines(f"No fluctuations of the population: {noise.message}")
+        return [*out, quantities_table]
 
     def numbers(self) -> dict[str, Measured]:
         """Each quantity in the fluid model and in packets."""
@@ -315,6 +320,10 @@ def _queues(ax: "Axes", both: Any) -> None:
             ax.plot(span, [mean, mean], "--", color=colour, label=f"{name}: packets, mean and 95 %")
         if row.equilibrium is not None:
             ax.axhline(row.equilibrium, color="0.3", linestyle=":", label=f"{name}: equilibrium")
+        noise = both.population.links[name].queue
+        if math.isfinite(noise.std):
+            ends = (max(noise.mean + side * noise.std, 0.0) for side in (-2, 2))
+            ax.axhspan(*ends, color="0.3", alpha=PALE / 2, label=f"{name}: population, ± 2 std")
     ax.set(title=both.equilibrium.net.title, ylabel=axis_label("links", "queue"))
     from_zero(ax)
     legend(ax, 3)
