@@ -255,7 +255,7 @@ class ComparisonView(View):
         span = f"{number(both.warmup)} to {number(both.until)} s, {len(both.packets.runs)} seeds"
         quantities_table = table(
             f"Fluid versus packets, {span}", "quantity", "unit", "equilibrium", "population",
-            "fluid", "packets (95 %)", ("fluid: off", "%"), ("population: off", "%"),
+            "fluid", "packets (95 %)", ("fluid - packets", "%"), ("population - packets", "%"),
         )  # fmt: skip
         for row in both.rows:
             engines = (
@@ -361,16 +361,27 @@ def _goodputs(ax: "Axes", both: Any) -> None:
 
 
 def _differences(ax: "Axes", both: Any) -> None:
-    rows = [row for row in reversed(both.rows) if row.difference is not None]
-    positions = np.arange(len(rows))
-    # the fluid has no sampling error: the interval of the ratio is that of the packets
-    halves = [100 * (row.ci95 or 0.0) / row.packets * (1 + row.difference) for row in rows]
+    names = [row.name for row in reversed(both.rows) if row.difference is not None]
+    rows = {row.name: row for row in both.rows}
     ax.axvline(0, color="0.4", linewidth=0.8)
-    ax.errorbar([100 * row.difference for row in rows], positions, xerr=halves, fmt="o")
-    ax.set_yticks(positions, [" ".join(row.name.split(".")[1:]) for row in rows])
-    ax.set(xlabel="fluid relative to packets [%]", ylabel="quantity")
+    for key, label, aside in (
+        ("difference", "fluid", 0.12), ("population_difference", "population", -0.12),
+    ):  # fmt: skip
+        known = [(k, rows[n]) for k, n in enumerate(names) if getattr(rows[n], key) is not None]
+        off = [getattr(row, key) for _, row in known]
+        # only packets have a sampling error: the interval of the ratio is theirs
+        halves = [
+            100 * (row.ci95 or 0.0) / row.packets * (1 + d)
+            for (_, row), d in zip(known, off, strict=True)
+        ]
+        places = [k + aside for k, _ in known]
+        colour = "C0" if key == "difference" else "0.3"
+        ax.errorbar([100 * d for d in off], places, xerr=halves, fmt="o", color=colour, label=label)
+    ax.set_yticks(range(len(names)), [" ".join(name.split(".")[1:]) for name in names])
+    ax.set(xlabel="relative to packets [%]", ylabel="quantity")
     ax.set_title("with 95 % intervals of the packets")
     ax.margins(y=0.15)
+    legend(ax, 2)
 
 
 class GradientView(View):
