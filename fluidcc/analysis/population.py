@@ -172,7 +172,7 @@ class _Sender:
 
     def window_after(self, w: Num, acks: Num) -> Num:
         """The mean window after some ACKs, if all are listened to: by the midpoint rule."""
-        middle = w + 0.5 * acks * self.drift(w)
+        middle = ops.maximum(w + 0.5 * acks * self.drift(w), self.law.min_window)
         return w + acks * self.drift(middle)
 
     def growing(self, since: Since, marked: float) -> Num:
@@ -273,6 +273,7 @@ def _largest(flows: Flows, signal: Signal, rtt: Num) -> Num:
     return w[:1] + ops.maximum(reach, _NARROWEST * w[:1])
 
 
+@np.errstate(all="ignore")
 def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> Population:
     """The stationary law of a flow under signals at round trips [s], all of shape (B,)."""
     signal, rtt = map_tree(_as_row, signal), _as_row(rtt)
