@@ -26,7 +26,7 @@ from fluidcc.analysis.steady_laws import LARGEST_WINDOW, SMALLEST_WINDOW, per_fl
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal
 from fluidcc.model.advice import advice
 from fluidcc.model.delays import round_trip
-from fluidcc.model.fluid import as_fluid, steady
+from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.model.rates import interpret_signal, sender_change, touched
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, leaves, unflatten
@@ -106,9 +106,7 @@ class Equilibrium(Result):
     @property
     def smooth(self) -> bool:
         """Whether there is a linearisation, on either side of a kink at least."""
-        moving = all(flows.loss.window(0.0, 1.0) is None for flows in self.net.flows)
-        means = self.net.closure == "mean"
-        return self.status in ("regular", "empty") and not self.sliding and moving and means
+        return self.status in ("regular", "empty") and not self.sliding and has_motion(self.net)
 
     @property
     def kinked(self) -> bool:

@@ -22,9 +22,9 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.population import (
-    AT_ONCE,
     Population,
     Reaction,
+    listens_at_once,
     moments,
     needs_round_trip,
     population,
@@ -58,7 +58,6 @@ _GAPS = 4096  # lengths of gaps that are told apart
 _SLOW = 1e-4  # rad per gap
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
-_FEW = 4  # round trips of a group whose responses are found one by one
 
 
 def _frequencies(low: float, high: float) -> Array:
@@ -155,7 +154,7 @@ def respond(flows: Flows, signal: Signal, trip: float, omega: Array) -> tuple[Po
     low, high = (float(law(1 + side * _NUDGE).flight[0]) for side in (-1, 1))
     ratio = (high - low) / (2 * _NUDGE * probability) / float(answer.gain[0].real)
     gain, power, mean = (v[1:] for v in answer)
-    if marked > lost and float(flows.reaction.ready(AT_ONCE)) > 0:  # each mark is reacted to
+    if marked > lost and listens_at_once(flows):
         power, mean = ratio * power, ratio * mean
     return found, Response(ratio * gain, power, mean)
 
@@ -399,9 +398,8 @@ def _loop(net: Network, eq: Equilibrium, k: int) -> _Loop:
     queues, capacity = tuple(op.queues), float(link.capacity)
     trips = [np.ravel(round_trip(net, flows, queues)) for flows in net.flows]
     shortest, longest = min(t.min() for t in trips), max(t.max() for t in trips)
-    omega = np.unique(np.concatenate([
-        _frequencies(1e-3, 100.0) / longest, _frequencies(1e-3, 100.0) / shortest
-    ])) if longest > shortest else _frequencies(1e-3, 100.0) / shortest  # fmt: skip
+    per_trip = _frequencies(1e-3, 100.0)
+    omega = np.unique(np.concatenate([per_trip / longest, per_trip / shortest]))
     numbers = [np.ravel(flows.n) for flows in net.flows]
     rates = [np.ravel(rate) for rate in op.rates]
     # The flows bring what the link carries, at round trips that its queue lengthens.

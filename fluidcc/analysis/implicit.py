@@ -55,7 +55,7 @@ from fluidcc.model.delays import (
     output_indices,
     round_trip,
 )
-from fluidcc.model.fluid import as_fluid, steady, with_mean_calls
+from fluidcc.model.fluid import as_fluid, has_motion, steady, with_mean_calls
 from fluidcc.model.rates import HIGH, LOW, Modes, flux, received, sending_rate, touched
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network, to_arrays
@@ -311,8 +311,7 @@ def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
         raise NoDerivativeError(
             "the equilibrium is not unique: the one reached depends on the initial condition"
         )
-    moves = all(flows.loss.window(0.0, 1.0) is None for flows in eq.net.flows)
-    if not moves or eq.net.closure == "population":
+    if not has_motion(eq.net):
         raise NoDerivativeError(without(eq))
     held = () if eq.smooth else sliding_surfaces(steady(eq.net), eq.op)
     jumping = {c.link for c in held if c.kind == SIGNAL}

@@ -42,8 +42,7 @@ _MOST_MET = 1.0  # reactions expected between two points of the grid
 _NARROWEST = 1e-6  # range of the grid, of its smallest window
 _TINY = 1e-300  # keeps quotients of zeros finite
 _LATE = Since(time=1e9, round_trip=1.0, window=1.0)  # long after the last reaction
-AT_ONCE = Since(time=0.5, round_trip=1.0, window=0.0)
-"""Less than a round trip after a reaction."""
+_EARLY = Since(time=0.5, round_trip=1.0, window=0.0)  # less than a round trip after it
 
 
 class Reaction(NamedTuple):
@@ -100,6 +99,11 @@ def why_no_population(flows: Flows) -> str:
     if flows.loss.window(0.0, 1.0) is not None:
         return f"its loss closure, {flows.loss.name}, gives windows alone"
     return ""
+
+
+def listens_at_once(flows: Flows) -> bool:
+    """Whether senders react again less than a round trip after a reaction: to each mark."""
+    return float(flows.reaction.ready(_EARLY)) > 0
 
 
 class _Sender:
@@ -179,10 +183,6 @@ class _Sender:
         """Whether a window may grow on an ACK."""
         return self.flows.reaction.growing(since, marked)
 
-    def listens_at_once(self) -> bool:
-        """Whether each mark is reacted to."""
-        return float(self.flows.reaction.ready(AT_ONCE)) > 0
-
     def reactions(self, w: Num) -> tuple[Num, Num, tuple[Reaction, ...]]:
         """ACKs and growth [packet] per round trip of listening, and the reactions."""
         flight, (by_ack, by_time) = self.flight(w), self.growth(w)
@@ -197,8 +197,8 @@ class _Sender:
         quiet = stands_still(self.flows)
         if not quiet and not self.flows.feedback.quench:  # the ACK with the mark may let it grow
             left = left + self.growing(_LATE, 1.0) * self.growth(left)[0]
-        if not self.listens_at_once():
-            shares = (self.growing(AT_ONCE, marked) for marked in (0.0, 1.0))
+        if not listens_at_once(self.flows):
+            shares = (self.growing(_EARLY, marked) for marked in (0.0, 1.0))
             clean, marked = (0.0, 0.0) if quiet else shares
             growing = (1 - self.mark) * clean + self.mark * marked
             return self._deaf(w, left, acks * self.mark, growing, 0.0)

@@ -31,7 +31,7 @@ from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
 from fluidcc.model.delays import kinks
-from fluidcc.model.fluid import as_fluid, steady
+from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.ops import Num
 from fluidcc.programs import compiling
 from fluidcc.result import Result, plain
@@ -340,12 +340,11 @@ def at_rest(stacked: Network) -> OperatingPoints:
 
 
 def _batchable(net: Network) -> bool:
-    """Whether windows follow drifts, not a formula of the loss rate, and there is one link.
+    """Whether the network has equations of motion, and there is one link.
 
     Several links may have several equilibria, which `equilibrium` looks for from further starts.
     """
-    drifts = all(flows.loss.window(0.0, 1.0) is None for flows in as_fluid(net).flows)
-    return drifts and len(net.links) == 1 and net.closure == "mean"
+    return has_motion(as_fluid(net)) and len(net.links) == 1
 
 
 def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:

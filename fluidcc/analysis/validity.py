@@ -17,14 +17,13 @@ import numpy as np
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.operating_point import Regime
-from fluidcc.analysis.population import moments, population
+from fluidcc.analysis.population import listens_at_once, moments, population
 from fluidcc.analysis.steady_laws import per_flow, steady_signal
-from fluidcc.laws.law import Signal, Since
 from fluidcc.model.delays import explicit_delays, round_trip
 from fluidcc.model.fluid import steady
 from fluidcc.model.rates import received
 from fluidcc.programs import leaves
-from fluidcc.scenario.network import Flows, Link, Network, to_arrays
+from fluidcc.scenario.network import Flows, Link, Network, sees_marks, to_arrays
 
 if TYPE_CHECKING:
     from fluidcc.model.simulate import Trajectory
@@ -40,10 +39,10 @@ _BUSY = 0.5  # utilization from which an empty queue is one of the mean alone
 _SHRUNK = 0.1  # w p^w, up to which a flight is that of independent modifications
 _ALL_LOST = 0.01  # share of the time in which a queue law may lose everything
 
-_JUST = Since(time=0.5, round_trip=1.0, window=0.0)  # a reaction is less than a round trip ago
 
-
-def validity_warnings(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple[str, ...]:
+def validity_warnings(
+    eq: Equilibrium, fluid: Trajectory | None = None, settled: Equilibrium | None = None
+) -> tuple[str, ...]:
     """One sentence for each reason for which packets will differ from the fluid model.
 
     None of them: the mean queue should be right within 10 %, the throughputs within 5 %.
@@ -54,11 +53,15 @@ def validity_warnings(eq: Equilibrium, fluid: Trajectory | None = None) -> tuple
         The equilibrium of a network.
     fluid
         Its trajectory, which tells more: cycles, and what they lose.
+    settled
+        The equilibrium of its population, if it is known already.
     """
     reasons = [*_of_links(eq), *_of_flows(eq)]
     known = eq.status not in ("none", "undetermined", "continuum")
     if known and eq.net.closure == "mean":
-        reasons += _of_windows(eq)
+        reasons += _of_windows(
+            eq, settled or equilibrium(dataclasses.replace(eq.net, closure="population"))
+        )
     if fluid is not None:
         reasons += _of_trajectory(fluid)
     elif eq.sliding:
@@ -111,7 +114,7 @@ def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
     """Whether marking above the jump of link k ends before a round trip is over."""
     queues = tuple(eq.links[name].queue for name in net.link_names)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
-        if k not in flows.route or flows.window.loads or not _deaf(flows):
+        if k not in flows.route or flows.window.loads or listens_at_once(flows):
             continue
         trip = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
         loop = np.asarray(flows.feedback.age(trip) + trip.forward) / np.asarray(trip.round_trip)
@@ -138,7 +141,7 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
             float(np.min(eq.flows[name].window)),
             float(np.max(eq.flows[name].mark_probability)),
         )
-        losses = not _sees_marks(flows)
+        losses = not sees_marks(flows)
         if given > 0 and low < (_FEWEST_LOST if losses else _FEWEST):
             yield (
                 f"flows.{name}: windows of {low:.3g} packets; "
@@ -151,26 +154,21 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
             )
 
 
-def _sees_marks(flows: Flows) -> bool:
-    """Whether a signal comes as a mark or a quench rather than as a loss."""
-    return float(flows.feedback.interpret(Signal(0.5, 0.0, 1.0)).mark) > 0
-
-
-def _deaf(flows: Flows) -> bool:
-    """Whether senders do not react for a while after a reaction."""
-    return not float(flows.reaction.ready(_JUST)) > 0
-
-
-def _of_windows(eq: Equilibrium) -> Iterator[str]:
+def _of_windows(eq: Equilibrium, settled: Equilibrium) -> Iterator[str]:
     """Queues and shares of links that the stationary law of the windows has otherwise."""
-    settled = equilibrium(dataclasses.replace(eq.net, closure="population"))
     if settled.status in ("none", "undetermined", "continuum"):
         return
     net = to_arrays(eq.net)
     for k, (name, found) in enumerate(eq.links.items()):
         adapts = leaves(eq.op.laws[k]) and not _drops(net.links[k], found.queue)
         if int(eq.op.codes[k]) == Regime.JUMP and name in eq.sliding and adapts:
-            yield from _of_a_switch(name, found.queue, _swing(settled, k))
+            swing = _swing(settled, k)
+            if swing > _QUEUE * found.queue:
+                yield (
+                    f"links.{name}: its law settles where it turns round, and windows of packets "
+                    f"move the queue by some {swing:.2g} packets to both sides, which need not "
+                    "balance as here"
+                )
         queue = settled.links[name].queue
         error = found.queue / queue - 1 if queue > 0 else math.inf
         if max(found.queue, queue) > 1 and abs(error) > _QUEUE:
@@ -207,15 +205,6 @@ def _swing(settled: Equilibrium, k: int) -> float:
         law = population(flows, per_flow(signal, trips[:1]), trips[:1])
         squares += float(np.sum(flows.n)) * moments(law).flight_std ** 2
     return math.sqrt(squares)
-
-
-def _of_a_switch(name: str, queue: float, swing: float) -> Iterator[str]:
-    """Whether the flights of packets carry a queue to both sides of where its law adapts."""
-    if swing > _QUEUE * queue:
-        yield (
-            f"links.{name}: its law settles where it turns round, and windows of packets move the "
-            f"queue by some {swing:.2g} packets to both sides, which need not balance as here"
-        )
 
 
 def _number(flows: Flows) -> float:

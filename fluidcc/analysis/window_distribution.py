@@ -25,11 +25,11 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
-from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Signal, Since
+from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Since
 from fluidcc.programs import compiled
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
-from fluidcc.scenario.network import Flows, Network, stands_still
+from fluidcc.scenario.network import Flows, Network, sees_marks, stands_still
 
 if TYPE_CHECKING:
     import xarray
@@ -515,8 +515,3 @@ def _windows(net: Network, marks: Callable[[str, Flows], float]) -> WindowDistri
         except ValueError as error:
             missing[name] = str(error)
     return WindowDistributions(groups, missing)
-
-
-def sees_marks(flows: Flows) -> bool:
-    """Whether a signal comes as a mark or a quench rather than as a loss."""
-    return float(flows.feedback.interpret(Signal(0.5, 0.0, 1.0)).mark) > 0

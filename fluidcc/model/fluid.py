@@ -117,6 +117,14 @@ def course(link: Link, until: float) -> Any:
     return times, rates
 
 
+def has_motion(net: Network) -> bool:
+    """Whether a network has equations of motion: those of mean windows, where no loss closure gives
+    windows alone.
+    """
+    drifts = all(flows.loss.window(0.0, 1.0) is None for flows in net.flows)
+    return drifts and net.closure == "mean"
+
+
 def steady(net: Network) -> Network:
     """The network for equilibria and linearisations: that of the fluid model, with calls at their
     mean, and every number in double precision, so that a change compiles nothing.

@@ -59,19 +59,20 @@ class Row:
     @property
     def difference(self) -> float | None:
         """Fluid model less packets, relative to packets; None if either has no number."""
-        return None if self.model is None or not self.packets else self.model / self.packets - 1
-
-    def differences(self) -> dict[str, float | None]:
-        """Those of the fluid model and of the population."""
-        names = "difference", "population_difference"
-        return {name: getattr(self, name) for name in names}
+        return self._less_packets(self.model)
 
     @property
     def population_difference(self) -> float | None:
         """The same of the population."""
-        if self.population is None or not self.packets:
-            return None
-        return self.population / self.packets - 1
+        return self._less_packets(self.population)
+
+    def _less_packets(self, value: float | None) -> float | None:
+        return None if value is None or not self.packets else value / self.packets - 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, with their differences."""
+        names = "difference", "population_difference"
+        return dataclasses.asdict(self) | {name: getattr(self, name) for name in names}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -103,12 +104,12 @@ class Comparison(Result):
     @functools.cached_property
     def validity_warnings(self) -> tuple[str, ...]:
         """Assumptions of the fluid model that do not hold here: why packets will differ."""
-        return validity_warnings(self.equilibrium, self.fluid)
+        return validity_warnings(self.equilibrium, self.fluid, self.population.equilibrium)
 
     def to_dict(self) -> dict[str, Any]:
         """The rows with their differences, and both engines' own results."""
         return {
-            "rows": [dataclasses.asdict(r) | r.differences() for r in self.rows],
+            "rows": [row.to_dict() for row in self.rows],
             "until": self.until,
             "warmup": self.warmup,
             "message": self.message,

@@ -21,6 +21,7 @@ from fluidcc.laws.law import (
     AbstractSource,
     AbstractWindowLaw,
     Ack,
+    Signal,
     Since,
 )
 from fluidcc.laws.load_code import Exact
@@ -253,6 +254,11 @@ def repeated(flows: Flows, echo: str = "law") -> bool:
     return _waits_for_new_data(flows.reaction) and not (
         flows.feedback.loads or _learns_from_marks(flows.window)
     )
+
+
+def sees_marks(flows: Flows) -> bool:
+    """Whether a signal comes as a mark or a quench rather than as a loss."""
+    return float(flows.feedback.interpret(Signal(0.5, 0.0, 1.0)).mark) > 0
 
 
 def stands_still(flows: Flows) -> bool:

@@ -364,9 +364,10 @@ def _differences(ax: "Axes", both: Any) -> None:
     names = [row.name for row in reversed(both.rows) if row.difference is not None]
     rows = {row.name: row for row in both.rows}
     ax.axvline(0, color="0.4", linewidth=0.8)
-    for key, label, aside in (
-        ("difference", "fluid", 0.12), ("population_difference", "population", -0.12),
-    ):  # fmt: skip
+    for key, label, aside, colour in (
+        ("difference", "fluid", 0.12, "C0"),
+        ("population_difference", "population", -0.12, "0.3"),
+    ):
         known = [(k, rows[n]) for k, n in enumerate(names) if getattr(rows[n], key) is not None]
         off = [getattr(row, key) for _, row in known]
         # only packets have a sampling error: the interval of the ratio is theirs
@@ -375,7 +376,6 @@ def _differences(ax: "Axes", both: Any) -> None:
             for (_, row), d in zip(known, off, strict=True)
         ]
         places = [k + aside for k, _ in known]
-        colour = "C0" if key == "difference" else "0.3"
         ax.errorbar([100 * d for d in off], places, xerr=halves, fmt="o", color=colour, label=label)
     ax.set_yticks(range(len(names)), [" ".join(name.split(".")[1:]) for name in names])
     ax.set(xlabel="relative to packets [%]", ylabel="quantity")
