@@ -12,12 +12,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fluidcc import ops
+from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import mean_over_flows
@@ -33,7 +34,7 @@ from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.laws.law import AbstractFeedback, Arrival, Signal
 from fluidcc.laws.marking import Plain
 from fluidcc.model.delays import explicit_delays, round_trip
-from fluidcc.model.fluid import as_fluid, steady
+from fluidcc.model.fluid import as_fluid, open_load, steady
 from fluidcc.model.rates import emit_signal, marks_seen, queue_law_rate, received
 from fluidcc.ops import Num
 from fluidcc.programs import flatten, jacobian, map_tree, ravel
@@ -50,13 +51,13 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 _LEAST_DISTANCE = 0.15  # of the loop from -1; nearer, fluctuations are not small
 _LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
 _SIGMAS = 2.0  # between a mean queue and the end of its range
-_POINTS = 96  # windows of the grid
-_BLOCK = 32  # frequencies at a time
 _LAST_GAP = 1e-9  # share of the gaps between signals that are longer than counted
 _RAREST = 1e-5  # probability of a signal; gaps between rarer ones are not told apart
 _GAPS = 4096  # lengths of gaps that are told apart
 _SLOW = 1e-4  # rad per gap
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
+_ASIDE, _JUMP = 1e-9, 1e-6  # of an average, and the change of a signal there that is a jump
+_ALIKE = 0.1  # difference of sizes, at most
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
 
 
@@ -70,18 +71,19 @@ def _frequencies(low: float, high: float) -> Array:
 class Response(NamedTuple):
     """Responses of one flow at frequencies (W,) [rad per round trip].
 
-    `gain` is that of its mean flight to the probability of signals; `power` the spectral density of
-    its flight under independent signals [packet^2 x round trip]; `mean` the sum over its reactions,
-    per round trip, of what each does to the flight.
+    `by_mark` and `by_loss` are those of its mean flight to the probabilities of marks and losses;
+    `power` is the spectral density of its flight under independent signals [packet^2 x round
+    trip], and `mean` the sum over its reactions, per round trip, of what each does to the flight.
     """
 
-    gain: Array
+    by_mark: Array
+    by_loss: Array
     power: Array
     mean: Array
 
 
 def _until_listening(z: Array, kind: Reaction, flight: float) -> Array:
-    """Transform (W, M) of the flight beyond its mean from a reaction until the sender listens; if
+    """Transform (M, W) of the flight beyond its mean from a reaction until the sender listens; if
     it listens at once, of the flight beyond that of the window left.
     """
     silence, waits = np.maximum(kind.silence, _SHORTEST), kind.dwell > 0
@@ -92,46 +94,44 @@ def _until_listening(z: Array, kind: Reaction, flight: float) -> Array:
     return before * (1 - fall) / z + (after - before) * ramp + after * (fall - end) / z
 
 
-def _respond(found: Population, probability: float, omega: Array) -> Response:
-    """Responses of a flow whose stationary law was found for one signal of this probability."""
-    w, time, flights, flight = (
-        found.windows[:, 0], found.time[:, 0], found.flights[:, 0], found.flight[0],
-    )  # fmt: skip
-    kinds = [map_tree(lambda v: np.broadcast_to(v, (len(w), 1))[:, 0], k) for k in found.kinds]
+def _reactions(found: Population, omega: Array) -> tuple[list[Array], list[Array]]:
+    """Of marks first, then of losses of each kind: reactions of a flow per round trip at each
+    window (M, 1), and the transform (M, W) of what each does to its flight.
+    """
+    w, flights, flight = found.windows, found.flights, found.flight[0]
+    z = 1j * omega[None]
+    kinds = [map_tree(lambda v: np.broadcast_to(v, w.shape), kind) for kind in found.kinds]
     rates = [found.ack_ratio[0] * kind.rate for kind in kinds]
-    crossing = found.crossing[:, 0] / found.ack_ratio[0]
-    width = (w[-1] - found.low) / (len(w) - 1)
-    index = np.arange(len(w))
-    places = [np.clip((kind.landing - found.low) / width, 0.0, index) for kind in kinds]
+    crossing = found.crossing / found.ack_ratio[0]
+    places = [found.place(kind.landing) for kind in kinds]
     below = [np.minimum(place.astype(int), len(w) - 2) for place in places]
     above = [place - k for place, k in zip(places, below, strict=True)]
-    parts = []
-    for start in range(0, len(omega), _BLOCK):
-        z = 1j * omega[start : start + _BLOCK, None]
-        leaving = z + sum(rates)
-        stay = np.pad(np.exp(-leaving[:, :-1] * crossing), ((0, 0), (0, 1)))  # none above the top
-        held = (1 - stay) / leaving
-        spent = [_until_listening(z, kind, flight) for kind in kinds]
-        late = [np.exp(-z * kind.dwell) for kind in kinds]
-        # From a point on: the flight until the next point, or what a reaction brings.
-        matrix = np.zeros((len(z), len(w), len(w)), complex)
-        matrix[:, index, index] = 1.0
-        matrix[:, index[:-1], index[1:]] = -stay[:, :-1]
-        for r, delay, k, share in zip(rates, late, below, above, strict=True):
-            matrix[:, index, k] -= held * r * delay * (1 - share)
-            matrix[:, index, k + 1] -= held * r * delay * share
-        given = held * (flights - flight + sum(r * s for r, s in zip(rates, spent, strict=True)))
-        value = np.linalg.solve(matrix, given[..., None])[..., 0]
-        middle = np.concatenate([(value[:, :-1] + value[:, 1:]) / 2, value[:, -1:]], axis=1)
-        changes = [
-            s + delay * ((1 - share) * value[:, k] + share * value[:, k + 1]) - middle
-            for s, delay, k, share in zip(spent, late, below, above, strict=True)
-        ]
-        met = [time * r for r in rates]
-        mean = sum((m * c).sum(axis=1) for m, c in zip(met, changes, strict=True))
-        power = sum((m * abs(c) ** 2).sum(axis=1) for m, c in zip(met, changes, strict=True))
-        parts.append((mean / probability, power, mean))
-    return Response(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    spent = [_until_listening(z, kind, flight) for kind in kinds]
+    late = [np.exp(-z * kind.dwell) for kind in kinds]
+    # From a point on: the flight until the next point, or what a reaction brings. Reactions lead
+    # down, so that each point follows from those below, up to the value of the lowest, which the
+    # top decides: there no window grows.
+    leaving = z + sum(rates)
+    stay = np.concatenate([np.exp(-leaving[:-1] * crossing), 0.0 * z])
+    held = (1 - stay) / leaving
+    given = held * (flights - flight + sum(r * s for r, s in zip(rates, spent, strict=True)))
+    back = [held * r * delay for r, delay in zip(rates, late, strict=True)]
+    value = np.zeros((len(w) + 1, 2, len(omega)), complex)  # of 1 at the lowest; of what is given
+    value[0, 0] = 1.0
+    left = value[0]
+    for i in range(len(w)):
+        left = value[i].copy()
+        for b, k, share in zip(back, below, above, strict=True):
+            left -= b[i] * ((1 - share[i]) * value[k[i, 0]] + share[i] * value[k[i, 0] + 1])
+        left[1] -= given[i]
+        value[i + 1] = left / stay[i] if i < len(w) - 1 else 0.0
+    whole = value[:-1, 1] - value[:-1, 0] * left[1] / left[0]
+    middle = np.concatenate([(whole[:-1] + whole[1:]) / 2, whole[-1:]])
+    changes = [
+        s + delay * ((1 - share) * whole[k[:, 0]] + share * whole[k[:, 0] + 1]) - middle
+        for s, delay, k, share in zip(spent, late, below, above, strict=True)
+    ]
+    return [found.time * r for r in rates], changes
 
 
 def respond(flows: Flows, signal: Signal, trip: float, omega: Array) -> tuple[Population, Response]:
@@ -143,20 +143,31 @@ def respond(flows: Flows, signal: Signal, trip: float, omega: Array) -> tuple[Po
     brings, are in the stationary law by their means.
     """
 
-    def law(factor: float) -> Population:
-        one = signal._replace(mark=factor * signal.mark, drop=factor * signal.drop)
+    def law(**changed: float) -> Population:
+        one = signal._replace(**changed)
         numbers = Signal(*(np.reshape(np.asarray(v, float), (1,)) for v in one))
-        return population(flows, numbers, np.array([trip]), _POINTS)
+        return population(flows, numbers, np.array([trip]))
 
-    marked, lost = float(marks_seen(flows, signal)), float(signal.drop)
-    found, probability = law(1.0), max(marked, lost)
-    answer = _respond(found, probability, np.append(omega[:1] * 1e-3, omega))
-    low, high = (float(law(1 + side * _NUDGE).flight[0]) for side in (-1, 1))
-    ratio = (high - low) / (2 * _NUDGE * probability) / float(answer.gain[0].real)
-    gain, power, mean = (v[1:] for v in answer)
-    if marked > lost and listens_at_once(flows):
-        power, mean = ratio * power, ratio * mean
-    return found, Response(ratio * gain, power, mean)
+    found = law()
+    met, changes = _reactions(found, np.append(omega[:1] * 1e-3, omega))
+    means = [(m * c).sum(axis=0) for m, c in zip(met, changes, strict=True)]
+    powers = [(m * abs(c) ** 2).sum(axis=0) for m, c in zip(met, changes, strict=True)]
+    seen = {"mark": float(marks_seen(flows, signal)), "drop": float(signal.drop)}
+    gains = []
+    for (name, probability), own in zip(seen.items(), (means[:1], means[1:]), strict=True):
+        if probability <= 0:
+            gains.append(0.0 * means[0])
+            continue
+        low, high = (
+            float(law(**{name: (1 + side * _NUDGE) * float(getattr(signal, name))}).flight[0])
+            for side in (-1, 1)
+        )
+        mean: Any = sum(own)
+        ratio = (high - low) / (2 * _NUDGE) / float(mean[0].real)
+        gains.append(ratio * mean / probability)
+        if name == "mark" and listens_at_once(flows):
+            powers[0], means[0] = ratio * powers[0], ratio * means[0]
+    return found, Response(*(v[1:] for v in (*gains, sum(powers), sum(means))))
 
 
 def dispersion(link: Link, x: Any, queue: Num, omega: Array) -> Array:
@@ -252,7 +263,8 @@ class Fluctuations(Result):
     `status` is `regular`, or `refused` with the reason and its size in `message`; then numbers of
     links and flows are NaN. `margin` is the least distance of the loop from -1, and `frequency`
     that of the largest fluctuations [rad/s]. `omega` [rad/s] and `density` [packet^2 s] are the
-    spectrum of the queue, whose integral over omega / pi is the variance.
+    spectrum of the queue; its integral over omega / pi and the bursts within a round trip are the
+    variance.
 
     Examples
     --------
@@ -340,11 +352,12 @@ def fluctuations(net: Network) -> Fluctuations:
     >>> [round(queue.quantiles[share]) for share in (0.05, 0.5, 0.95)]
     [139, 200, 261]
     """
-    net = dataclasses.replace(as_fluid(net), closure="population")
-    eq = equilibrium(net)
+    fluid = dataclasses.replace(as_fluid(net), closure="population")
+    eq = equilibrium(fluid)
     try:
         k = _only_queue(eq)
-        return _describe(eq, k, _loop(steady(net), eq, k))
+        _check_loads(net, eq.net.link_names[k])
+        return _describe(eq, k, _loop(steady(fluid), eq, k))
     except _Refused as refusal:
         return _refuse(eq, str(refusal), refusal.margin)
 
@@ -361,35 +374,114 @@ def _only_queue(eq: Equilibrium) -> int:
                 f"{_LEAST_WINDOW:g}"
             )
     busy = [k for k, backlog in enumerate(eq.op.backlogs) if float(backlog) > 0]
-    for k in busy:
-        other = _of_others(eq.net.links[k])
-        if other > 0:
-            raise _Refused(
-                f"{other:.0%} of links.{eq.net.link_names[k]} is voice or traffic without windows, "
-                "whose own fluctuations are not known"
-            )
     if len(busy) != 1:
         names = ", ".join(f"links.{eq.net.link_names[k]}" for k in busy) or "none"
         raise _Refused(f"fluctuations are known for one link with a queue, here: {names}")
     return busy[0]
 
 
-def _of_others(link: Link) -> float:
-    """Share of a link that voice and traffic without windows take."""
-    voice = 0.0 if link.voice is None else float(link.voice.mean(link.packet_size))
-    return (float(link.cross) + voice) / float(link.capacity)
+def _jumps(link: Link, average: float, reach: float) -> Iterator[float]:
+    """Averages within reach at which the signal of a law jumps [packet]."""
+    law = link.queue
+    if not law.is_discontinuous():
+        return
+
+    def distances(v: float) -> tuple[Num, ...]:
+        return law.breakpoints(law.start(v), v)
+
+    def emitted(v: float) -> float:
+        return float(emit_signal(link, law.start(v), v, link.capacity).either)
+
+    low, high = max(average - reach, 0.0), average + reach
+    for k, (a, b) in enumerate(zip(distances(low), distances(high), strict=True)):
+        if a * b < 0:
+            below, above = bisect(lambda v, k=k, a=a: np.sign(a) * distances(v)[k], low, high)
+            if abs(emitted(above * (1 + _ASIDE)) - emitted(below * (1 - _ASIDE))) > _JUMP:
+                yield float(below)
+
+
+def _check_loads(net: Network, name: str) -> None:
+    """Raise _Refused if files come to a link by themselves, or voice that its queue counts as if it
+    came in packets of the flows.
+    """
+    k = net.link_names.index(name)
+    voice, size = net.links[k].voice, float(net.links[k].packet_size)
+    if voice is not None and voice.discipline == "fifo" and not net.links[k].queue.by_bytes:
+        frame = float(voice.frame_bytes())
+        if abs(frame / size - 1) > _ALIKE:
+            raise _Refused(
+                f"links.{name}: packets of voice, {frame:.3g} B, count in the queue as much as "
+                f"those of flows, {size:.4g} B"
+            )
+    loads = [open_load(flows) for flows in net.flows if k in flows.route]
+    load = sum(float(own) for own in loads if own is not None)
+    if load > 0:
+        raise _Refused(
+            f"{load / float(net.links[k].capacity):.0%} of links.{name} is files that come by "
+            "themselves, whose own fluctuations are not known"
+        )
+
+
+class _Clock(NamedTuple):
+    """How a queue answers flights and loads at frequencies [rad/s], as what flows send follows what
+    leaves the queue, a round trip later.
+
+    A `share` of what leaves is traffic without windows; `trip` is the mean round trip [s].
+    """
+
+    share: float
+    trip: float
+
+    def by_flight(self, omega: Array, trip: float) -> Array:
+        """Answer to the flight of a flow with this round trip [s]."""
+        return self.trip / trip / (1 - self.share * np.exp(-1j * omega * self.trip))
+
+    def by_load(self, omega: Array, passed: float) -> Array:
+        """Answer to a load without windows, until the flows have given way [s]; in another queue at
+        the same link it has `passed` a delay [s] of this one.
+        """
+        z = 1j * omega
+        mixed = self.share * np.exp(-z * self.trip)
+        given = (1 - self.share) * np.exp(-z * (self.trip - passed))
+        return (1 - mixed - given) / (z * (1 - mixed))
+
+
+def _of_others(link: Link, clock: _Clock, wait: float, omega: Array) -> Array:
+    """Spectrum of a queue (W,) [packet^2 s] by voice and Poisson traffic; flows wait in it [s]."""
+    square = 2.0 if link.cross_sizes == "exponential" else 1.0  # of a size, mean
+    power = square * float(link.cross) * abs(clock.by_load(omega, 0.0)) ** 2
+    if link.voice is not None:
+        passed = 0.0 if link.voice.discipline == "fifo" else wait
+        calls = link.voice.spectrum(omega, float(link.packet_size))
+        power = power + calls * abs(clock.by_load(omega, passed)) ** 2
+    return power
+
+
+def _bursts(rates: Array, trips: Array) -> float:
+    """Variance of a queue within a round trip [packet^2], from flows with these rates in all
+    [packet/s] and round trips [s].
+
+    Packets that leave belong to each flow at random. How many of those that left within a time are
+    still on their way is then binomial. Of one round trip all are back at the same time.
+    """
+    order = np.argsort(trips)
+    on_way = rates[order][::-1].cumsum()[::-1] / rates.sum()  # beyond a time, of all
+    spans = np.diff(trips[order])
+    return float(rates.sum() * (on_way[1:] * (1 - on_way[1:]) * spans).sum())
 
 
 class _Loop(NamedTuple):
     """Spectra (W,) of a loop at frequencies [rad/s]: that of the queue [packet^2 s], the distance
-    of the loop from -1 (complex), and the response of the average to the queue; and the stationary
-    law of each group at each of its round trips.
+    of the loop from -1 (complex), and the response of the average to the queue; the variance of
+    the queue within a round trip [packet^2]; and the stationary law of each group at each of its
+    round trips.
     """
 
     omega: Array
     density: Array
     distance: Array
     average: Array
+    bursts: float
     laws: list[list[Population]]
 
 
@@ -401,41 +493,39 @@ def _loop(net: Network, eq: Equilibrium, k: int) -> _Loop:
     per_trip = _frequencies(1e-3, 100.0)
     omega = np.unique(np.concatenate([per_trip / longest, per_trip / shortest]))
     numbers = [np.ravel(flows.n) for flows in net.flows]
-    rates = [np.ravel(rate) for rate in op.rates]
-    # The flows bring what the link carries, at round trips that its queue lengthens.
-    slowed = sum(float((n * x / t).sum()) for n, x, t in zip(numbers, rates, trips, strict=True))
-    power, distance, mean = np.zeros(len(omega)), np.ones(len(omega), complex), 0.0j * omega
+    carried = np.concatenate([
+        np.broadcast_to(n * np.ravel(rate), trip.shape)
+        for n, rate, trip in zip(numbers, op.rates, trips, strict=True)
+    ])  # fmt: skip
+    share = float(link.cross) / capacity
+    clock = _Clock(share, (1 - share) * capacity / float(carried @ (1 / np.concatenate(trips))))
+    power = _of_others(eq.net.links[k], clock, op.queues[k] / capacity, omega)
+    distance, mean = np.ones(len(omega), complex), 0.0j * omega
     laws, average = [], 0.0 * omega
     for name, flows, n, trip in zip(net.flow_names, net.flows, numbers, trips, strict=True):
         signal = received(flows, tuple(op.signals[j] for j in flows.route))
         mark, drop, average = _queue_response(
             link, op.laws[k], op.queues[k], op.lost[k], flows, omega
         )
-        marked, lost = float(marks_seen(flows, signal)), float(signal.drop)
-        if min(marked, lost) > 1e-3 * max(marked, lost):
-            raise _Refused(
-                f"flows.{name} receives marks and losses, with probabilities of {marked:.2g} and "
-                f"{lost:.2g}"
-            )
-        if k not in flows.route or not max(marked, lost) > 0:
+        if k not in flows.route or not max(marks_seen(flows, signal), signal.drop) > 0:
             raise _Refused(f"flows.{name} receives no signal from links.{net.link_names[k]}")
         if type(flows.feedback).flight_size is not AbstractFeedback.flight_size:
             raise _Refused(f"flows.{name}: flights that follow the marks of ACKs are not known")
         found = _responses(flows, signal, trip, omega)
         laws.append([law for law, _ in found])
-        slope = mark if marked > lost else drop
         path = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
         ages = np.broadcast_to(np.ravel(flows.feedback.age(path)), trip.shape)
         for number, t, age, (_, own) in zip(n, trip, ages, found, strict=True):
-            share, late = capacity / t / slowed, np.exp(-1j * omega * age)
-            power += number * share**2 * t * own.power
-            distance -= number * share * own.gain * slope * late
-            mean += number * share * own.mean * late
+            weight, late = clock.by_flight(omega, t), np.exp(-1j * omega * age)
+            power += number * abs(weight) ** 2 * t * own.power
+            distance -= number * weight * (own.by_mark * mark + own.by_loss * drop) * late
+            mean += number * weight * own.mean * late
     signals = float(op.signals[k].either) * capacity
     if all(isinstance(flows.marking, Plain) for flows in net.flows):
         even = 1 - dispersion(link, op.laws[k], op.queues[k], omega)
         power = np.maximum(power - even * abs(mean) ** 2 / signals, 0.0)
-    return _Loop(omega, power / abs(distance) ** 2, distance, average, laws)
+    bursts = _bursts(carried, np.concatenate(trips))
+    return _Loop(omega, power / abs(distance) ** 2, distance, average, bursts, laws)
 
 
 def _responses(
@@ -466,7 +556,7 @@ def _describe(eq: Equilibrium, k: int, loop: _Loop) -> Fluctuations:
             f"not small (at least {_LEAST_DISTANCE:g})",
             margin,
         )
-    variance = _integral(loop.omega, loop.density)
+    variance = _integral(loop.omega, loop.density) + loop.bursts
     mean, std = eq.links[name].queue, math.sqrt(variance)
     groups = {
         group: _window(flows.n, laws, np.ravel(eq.flows[group].rtt))
@@ -477,12 +567,18 @@ def _describe(eq: Equilibrium, k: int, loop: _Loop) -> Fluctuations:
             raise _Refused(
                 f"links.{name}: a queue of {mean:.4g} +- {std:.3g} packets often {what}", margin
             )
+    queue, mean_average = _normal(mean, std), eq.links[name].average
     average = math.sqrt(_integral(loop.omega, loop.density * abs(loop.average) ** 2))
-    queue = _normal(mean, std)
+    for jump in _jumps(link, mean_average, _SIGMAS * average):
+        raise _Refused(
+            f"links.{name}: an average of {mean_average:.4g} +- {average:.3g} packets often passes "
+            f"the jump of the signal at {jump:.4g}",
+            margin,
+        )
     links = {
         name: LinkFluctuations(
             queue=queue,
-            average=_normal(eq.links[name].average, average),
+            average=_normal(mean_average, average),
             delay=_normal(mean / capacity, std / capacity),
             idle=statistics.NormalDist().cdf(-mean / std) if std > 0 else 0.0,
         )

@@ -86,6 +86,14 @@ class Population(NamedTuple):
     ack_ratio: Num  # ACKs, over those that the flight a round trip ago would bring
     lost_below: Num  # visits that lead below the grid, of all: 0 but for rounding
 
+    def place(self, w: Num) -> Num:
+        """Points of the grid below the windows (M, B) that reactions at each of its points leave;
+        none is above that point.
+        """
+        points = len(self.windows)
+        width = (self.windows[-1:] - self.low) / (points - 1)
+        return ops.clip((w - self.low) / width, 0.0, np.arange(float(points))[:, None])
+
 
 def why_no_population(flows: Flows) -> str:
     """Why the stationary law of a group is not known; empty if it is."""

@@ -168,6 +168,22 @@ class Voice(Module):
         """Mean rate of all calls [packet/s], in packets of `packet_size` bytes."""
         return self.carried() * self.active * self.talker(packet_size)
 
+    def spectrum(self, omega: np.ndarray, packet_size: float) -> np.ndarray:
+        """Spectral density of the rate of all calls [packet^2 s / s^2] at frequencies [rad/s].
+
+        The number of calls varies as that of Erlang's loss system, which is taken to forget at the
+        pace of its first moments; the talkers among them come and go on their own.
+        """
+        calls, most = float(self.carried()), float(self.most)
+        refused = float(self.offered()) - calls
+        spread = calls - (refused * (most - calls) if refused > 0 else 0.0)
+        memory = float(self.holding) * spread / calls if calls > 0 else 0.0
+        active, turn = float(self.active), float(self.talk * (1 - self.active))
+        turn = turn / (1 + turn / float(self.holding))
+        coming = active**2 * spread * 2 * memory / (1 + (omega * memory) ** 2)
+        talking = calls * active * (1 - active) * 2 * turn / (1 + (omega * turn) ** 2)
+        return float(self.talker(packet_size)) ** 2 * (coming + talking)
+
     def left(self, capacity: Num, rate: Num) -> Num:
         """Capacity [packet/s] of the queue of the flows while the calls send `rate` [packet/s]."""
         if self.discipline == "fifo":
