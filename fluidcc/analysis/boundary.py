@@ -184,6 +184,11 @@ def boundary(
     network = isinstance(net, Network)
     if x == y or (network and full_path(net, x) == full_path(net, y)):
         raise ScenarioError([Fault("boundary", x, "two different parameters", "one twice")])
+    if network and net.closure != "mean":
+        expected = (
+            "'mean': curves follow its roots; stability-map and crossings know the population"
+        )
+        raise ScenarioError([Fault("boundary", "model.closure", expected, repr(net.closure))])
     plane = Plane(family(net, [x, y], "boundary"), (scale_of(*ranges[0]), scale_of(*ranges[1])))
     cells, at = grid(plane, points), lines(points)
     found, unexplained = search(plane, cells)

@@ -8,11 +8,14 @@ and every crossing is solved for. Stability is not monotone: nothing here assume
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.characteristic import Characteristic
@@ -31,6 +34,7 @@ from fluidcc.analysis.scan import (
     scale_of,
     unit_of,
 )
+from fluidcc.analysis.stability import Stability, judge
 from fluidcc.programs import compiling
 from fluidcc.result import Result, plain
 
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 9  # halvings of a cell while its roots cannot be matched
 _DOUBT = 0.1  # of a root's way: largest misfit between its velocities and its ends
+_CLOSE = 1e-10  # of the range: to a crossing of a population
 _GRAZE = 0.1  # of a root's way: how near the axis a turning point is looked at closely
 
 
@@ -178,6 +183,8 @@ def crossings(
     """
     ends = ends_of(net, path, low, high, "crossings")
     plane = Plane(family(net, [path], "crossings"), (scale_of(*ends),))
+    if getattr(net, "closure", "") == "population":
+        return _of_population(plane, path, unit_of(net, path), ends, points)
     scan, scale = Scan(plane, np.zeros(1), np.ones(1)), plane.scales[0]
     places = [scan.place(float(t)) for t in np.linspace(0.0, 1.0, points)]
     pieces = _pieces(scan, places)
@@ -200,6 +207,54 @@ def crossings(
         path, unit_of(net, path), *ends, changes,
         further, _gaps(scale, pieces),
         first[0].unstable == 0 if first else None, sound,
+    )  # fmt: skip
+
+
+def _of_population(
+    plane: Plane, path: str, unit: str, ends: tuple[float, float], points: int
+) -> Crossings:
+    """Crossings of a population: where the count changes, its loop is critical."""
+    scale = plane.scales[0]
+
+    @functools.cache
+    def at(t: float) -> Stability:
+        return judge(equilibrium_of(plane.family(scale.value(t))))
+
+    def excess(t: float) -> float:
+        """Logarithm of the loop's gain where it is real and negative, nearest to critical."""
+        found = at(t).gain_margin
+        if found is None:
+            raise ArithmeticError("the loop is nowhere real and negative")
+        return -math.log(found)
+
+    def between(a: float, b: float) -> float:
+        """Where the count changes."""
+        try:
+            return float(brentq(excess, a, b, xtol=_CLOSE))  # type: ignore[arg-type]
+        except (ArithmeticError, ValueError):  # other turns of the loop are nearer to critical
+            first = at(a).unstable
+            while b - a > _CLOSE:
+                middle = (a + b) / 2
+                a, b = (middle, b) if at(middle).unstable == first else (a, middle)
+            return b
+
+    places = [float(t) for t in np.linspace(0.0, 1.0, points)]
+    found = []
+    for a, b in itertools.pairwise(places):
+        below, above = at(a).unstable, at(b).unstable
+        if below is None or above is None or below == above:
+            continue
+        t, becomes = between(a, b), "unstable" if above > below else "stable"
+        found.append(Crossing(scale.value(t), at(t).phase_crossover, becomes, below, above))
+    gaps = []
+    for status, group in itertools.groupby(places, lambda t: "" if at(t).margins else at(t).status):
+        unknown = list(group)
+        if status:
+            gaps.append(Gap(scale.value(unknown[0]), scale.value(unknown[-1]), status))
+    changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
+    return Crossings(
+        path, unit, *ends, changes, tuple(c for c in found if c not in changes), tuple(gaps),
+        at(0.0).stable, certified=False,
     )  # fmt: skip
 
 

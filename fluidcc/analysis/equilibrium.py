@@ -163,7 +163,7 @@ def without(eq: Equilibrium) -> str:
     if eq.sliding:
         reasons.append(f"the laws switch there, at links.{', links.'.join(eq.sliding)}")
     if eq.net.closure == "population":
-        reasons.append("a population has no equations of motion; fluctuations judges its loop")
+        reasons.append("a population has no equations of motion; stability judges its loop")
     return ", and ".join(reasons) or "a loss closure gives windows at equilibrium only"
 
 

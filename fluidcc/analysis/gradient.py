@@ -30,7 +30,7 @@ from fluidcc.analysis.measures import EQUILIBRIUM, Gradient, Measure, find, meas
 from fluidcc.analysis.roots import Roots, rightmost_roots
 from fluidcc.analysis.scan import family, unit_of
 from fluidcc.analysis.sliding import NoDerivativeError, SlidingSurface
-from fluidcc.analysis.stability import stability
+from fluidcc.analysis.stability import judge, stability
 from fluidcc.analysis.winding import count_roots
 from fluidcc.arrays import jax, jnp
 from fluidcc.errors import Fault, ScenarioError
@@ -43,6 +43,9 @@ _NEAR = 1e-6  # of a root's size: distance of a line right of it, beyond which n
 _ASIDE = (
     1e-6  # of a parameter: neighbours of an edge, farther from it than an equilibrium's rounding
 )
+_SIDES = (-2, -1, 1, 2)  # steps of differences
+_STEP, _ALIKE = 2e-3, 0.02  # of a parameter, and relative difference of those of two lengths
+_LOOP_STEP, _LOOP_ALIKE = 2e-2, 0.1  # of loops, whose grid of windows is felt more
 _BRIEF = 3000  # evaluations spent on one line
 _ROOT = {"rightmost": np.real, "decay_rate": lambda s: -np.real(s), "frequency": np.imag}
 
@@ -59,7 +62,8 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
     """Derivatives of a quantity of a network at equilibrium by some of its parameters.
 
     Equilibria, roots and margins are differentiated at the solution by the implicit function
-    theorem; those of roots and margins include the motion of the equilibrium. An equilibrium that
+    theorem; those of roots and margins include the motion of the equilibrium. A population is
+    differentiated by differences. An equilibrium that
     slides on a jump, or fills a buffer, stays on that surface: it has derivatives, but no
     linearisation, hence no roots and margins. At the edge of a regime both one-sided derivatives
     are returned.
@@ -194,7 +198,9 @@ class _Point:
         if isinstance(of, Measure):
             name, unit = of.name, of.unit
         try:
-            if isinstance(of, Measure) and of.kind == "loop":
+            if self.net.closure == "population":
+                value, slopes = self._by_differences(of)
+            elif isinstance(of, Measure) and of.kind == "loop":
                 value, slopes = self._of_loop(of.key)
             else:
                 read = of.read if isinstance(of, Measure) else of
@@ -206,6 +212,30 @@ class _Point:
             slopes = np.full(len(self.paths), math.nan)
         derivatives = dict(zip(self.paths, map(float, slopes), strict=True))
         return Gradient(name, value, derivatives, status, message, unit, units, sides)
+
+    def _by_differences(self, of: Measure | Callable[[Equilibrium], Any]) -> tuple[float, Array]:
+        """The value and its derivatives at a population, which has no equations of motion: from
+        steps of two lengths to both sides, which have to agree.
+        """
+        value = _of_population(self.eq, of)
+        if math.isnan(value):
+            raise _NoSlopes(value, self.eq.status, self.eq.message or "there is no such number")
+        slopes, is_loop = [], isinstance(of, Measure) and of.kind == "loop"
+        share, alike = (_LOOP_STEP, _LOOP_ALIKE) if is_loop else (_STEP, _ALIKE)
+        for path in self.paths:
+            at = number_at(self.net, path)
+            member: Any = family(self.net, [path], "gradient")
+            step = share * (abs(at) or 1.0)
+            try:
+                four = [_of_population(equilibrium(member(at + k * step)), of) for k in _SIDES]
+            except ValueError as edge:
+                raise _NoSlopes(value, "kink", f"at the end of a range: {edge}") from None
+            short, long = (four[2] - four[1]) / (2 * step), (four[3] - four[0]) / (4 * step)
+            size = max(abs(short), _ROUNDING * abs(value) / step)
+            if not abs(short - long) <= alike * size:
+                raise _NoSlopes(value, "kink", f"{path}: differences of two lengths disagree")
+            slopes.append((4 * short - long) / 3)
+        return value, np.array(slopes)
 
     def _without(self, reason: str) -> tuple[str, str]:
         """Status and message if the equilibrium, or its linearisation, has no derivatives."""
@@ -315,6 +345,15 @@ class _Point:
         if key == "phase_margin":
             return value, np.degrees(level)
         return value, (level - first.delay_margin * by_frequency) / first.frequency
+
+
+def _of_population(eq: Equilibrium, of: Measure | Callable[[Equilibrium], Any]) -> float:
+    """A quantity at the equilibrium of a population; NaN if it has none."""
+    if isinstance(of, Measure):
+        if of.kind == "loop":
+            return _of_stability(judge(eq), of.key)
+        of = of.read
+    return float(of(eq))
 
 
 def _slopes(eq: Equilibrium, read: Callable[[Equilibrium], Any], motion: Motion) -> Array:

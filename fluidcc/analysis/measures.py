@@ -2,8 +2,9 @@
 a quantity with its derivatives.
 
 `gradient`, `sensitivity` and `optimize` use these names for quantities of an equilibrium, of a
-trajectory, and of packet runs (with the prefix ``packets.``). The name of the owner may be omitted
-if it is unique.
+trajectory, of packet runs (with the prefix ``packets.``) and of fluctuations (``noise.``, such as
+``noise.delay_95``, which the time in the queue does not exceed for 95 % of the time). The name of
+the owner may be omitted if it is unique.
 """
 
 from __future__ import annotations
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
 
 Known = TypeVar("Known")
 
-EQUILIBRIUM, FLUID, RUN, PACKETS = "equilibrium", "fluid", "run", "packets"
+EQUILIBRIUM, FLUID, RUN, PACKETS, NOISE = "equilibrium", "fluid", "run", "packets", "noise"
 """Engines that compute a quantity: the equilibrium and its loop, a trajectory at one time, a
-trajectory as a whole, packet runs."""
+trajectory as a whole, packet runs, fluctuations around an equilibrium."""
 
-_PREFIX = "packets."
-_LISTS = ("goodput_flows",)  # one number a flow
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+"""Shares of the time for which quantiles are given."""
+
+_PREFIXES = {PACKETS: "packets.", NOISE: "noise."}
+_LISTS = ("goodput_flows", "queue_density")  # one number a flow, or a frequency
+_QUANTILE = "_quantile"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,22 +84,30 @@ def measures(net: Network, *engines: str) -> dict[str, Measure]:
     owners = {"links": net.link_names, "flows": net.flow_names, "loop": ("",)}
     found = []
     for engine in engines:
-        prefix = _PREFIX if engine == PACKETS else ""
+        prefix = _PREFIXES.get(engine, "")
         for kind, names in owners.items():
             found += [
                 Measure(f"{prefix}{kind}.{owner}.{key}" if owner else key, engine, kind, owner, key,
                         unit)
                 for k, owner in enumerate(names)
-                for key, unit in units(engine, kind).items()
+                for row, unit in units(engine, kind).items()
+                for key in _scalars(row)
                 if key not in _LISTS
                 and (engine != EQUILIBRIUM or key != "load_factor" or net.links[k].queue.loads)
             ]  # fmt: skip
     return {each.name: each for each in found}
 
 
+def _scalars(name: str) -> list[str]:
+    """Names of the numbers of a quantity: of quantiles one for each share."""
+    if not name.endswith(_QUANTILE):
+        return [name]
+    return [f"{name.removesuffix(_QUANTILE)}_{round(100 * share)}" for share in SHARES]
+
+
 def measure(net: Network, name: str, *, where: str = "optimize") -> Measure:
     """The quantity of a name in any engine of `optimize`; raises as `find` does."""
-    return find(net, name, measures(net, EQUILIBRIUM, RUN, PACKETS), where)
+    return find(net, name, measures(net, EQUILIBRIUM, RUN, PACKETS, NOISE), where)
 
 
 def find(
@@ -118,7 +131,7 @@ def find(
     ScenarioError
         For an unknown or ambiguous name, with the nearest ones.
     """
-    prefix = _PREFIX if name.startswith(_PREFIX) else ""
+    prefix = next((p for p in _PREFIXES.values() if name.startswith(p)), "")
     short = name.removeprefix(prefix)
     tried = (prefix + full_path(net, one) for one in (short, f"link.{short}", f"flow.{short}"))
     found = [full for full in dict.fromkeys(tried) if full in known]

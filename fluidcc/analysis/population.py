@@ -82,7 +82,7 @@ class Population(NamedTuple):
     crossing: Num  # (M - 1, B), round trips from point to point if nothing happens, at a ratio of 1
     time: Num  # (M, B), the shares of time at each window, listening
     reactions: tuple[Num, ...]  # per round trip, of each kind, at each window (M, B)
-    kinds: tuple[Reaction, ...]
+    kinds: tuple[Reaction, ...]  # marks, then losses, if there are any
     ack_ratio: Num  # ACKs, over those that the flight a round trip ago would bring
     lost_below: Num  # visits that lead below the grid, of all: 0 but for rounding
 
@@ -238,7 +238,10 @@ class _Sender:
 
     def _losses(self, w: Num, acks: Num) -> tuple[Reaction, ...]:
         """Losses repaired by fast recovery, and those that end in a timeout with slow start."""
-        lost, left, before = self.signal.drop, self.cut(w, lost=True), self.flight(w)
+        lost = self.signal.drop
+        if not (ops.traced(lost) or ops.anywhere(lost > 0)):
+            return ()
+        left, before = self.cut(w, lost=True), self.flight(w)
         others, rate = ops.maximum(before - 1, 0.0), acks * lost
         timer = None if self.flows.feedback.quench else self.flows.loss.timer(self.rtt)
         if timer is None:

@@ -21,7 +21,8 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import without
 from fluidcc.analysis.linear import LINK, Array, Linear
-from fluidcc.analysis.margins import Margins, scale_of, system_margins
+from fluidcc.analysis.margins import Margins, margins, scale_of, system_margins
+from fluidcc.analysis.population_loop import NoLoop, find_loop
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.analysis.scan import equilibrium_of
@@ -154,8 +155,10 @@ def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability
     """Rightmost roots, certified count of unstable roots and margins at a network's equilibrium.
 
     A delay equation has roots and a count too, but no margins. `roots` is how many of the rightmost
-    roots are wanted (a conjugate pair counts once). At a kink of a marking function the worse of
-    both one-sided linearisations is returned, and the message says so. `certify` proves the count
+    roots are wanted (a conjugate pair counts once). The loop of a population has a count by its
+    frequency response, and roots near the frequencies at which it is nearest to critical. At a
+    kink of a marking function the worse of both one-sided linearisations is returned, and the
+    message says so. `certify` proves the count
     of unstable roots in ball arithmetic, for the linearisation as it stands in double precision;
     MissingExtra is raised without python-flint.
 
@@ -166,9 +169,13 @@ def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability
     >>> found.stable, found.unstable, found.certified
     (False, 2, True)
     """
-    eq = equilibrium_of(net)
+    return judge(equilibrium_of(net), roots=roots, certify=certify)
+
+
+def judge(eq: AnyEquilibrium, *, roots: int = 6, certify: bool = False) -> Stability:
+    """`stability` at an equilibrium that is known."""
     if not eq.smooth:
-        return _switching(eq)
+        return _of_population(eq) if is_population(eq) else _switching(eq)
     try:
         linear = [eq.linear(side=side) for side in ((-1, 1) if eq.kinked else (0,))]
     except ValueError as fault:
@@ -185,6 +192,38 @@ def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability
     worse = max(sides, key=_growth)
     both = sides[0].certified and sides[1].certified
     return dataclasses.replace(worse, message=message, certified=both)
+
+
+def is_population(eq: Any) -> bool:
+    """Whether the loop at an equilibrium is that of a population."""
+    return getattr(getattr(eq, "net", None), "closure", "") == "population"
+
+
+def _of_population(eq: Any) -> Stability:
+    """Stability of the loop of a population: a count by its frequency response, and its margins."""
+    try:
+        loop = find_loop(eq)
+    except NoLoop as refusal:
+        message = "; ".join(dict.fromkeys(filter(None, [eq.message, str(refusal)])))
+        return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq)
+    unstable, notes = loop.unstable(), [eq.message]
+    try:
+        found = margins(loop.gain, scale=1 / loop.clock.trip)
+    except ArithmeticError as fault:
+        found = None
+        notes.append(f"no margins: {fault}")
+    if found is not None and unstable and math.isfinite(found.phase_margin):
+        notes.append(_UNSTABLE_LOOP)
+    message = "; ".join(filter(None, notes))
+    return Stability(
+        eq.status, message, unstable == 0, unstable, False, _both(loop.roots()), found, eq
+    )  # fmt: skip
+
+
+def _both(roots: Array) -> Array:
+    """Roots with the conjugates of complex ones."""
+    pairs = ((z, z.conjugate()) if z.imag > 0 else (z,) for z in roots.tolist())
+    return np.array(list(itertools.chain.from_iterable(pairs)), complex)
 
 
 def _switching(eq: Any) -> Stability:

@@ -26,7 +26,7 @@ from fluidcc.analysis.operating_point import (
     steady_state,
 )
 from fluidcc.analysis.roots import critical
-from fluidcc.analysis.stability import Stability, stability
+from fluidcc.analysis.stability import Stability, is_population, judge
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
@@ -232,9 +232,9 @@ def _solve_point(net: Network, changes: dict[str, Any]) -> MapPoint:
         here = replace(net, changes)
         rest = equilibrium(here)
         queues = {name: link.queue for name, link in rest.links.items()}
-        if not rest.smooth:
+        if not (rest.smooth or is_population(rest)):
             return MapPoint(changes, rest.status, rest.message, queues=queues)
-        found: Stability = stability(here)
+        found: Stability = judge(rest)
     except Exception as error:  # whatever goes wrong at one point must not end the others
         return MapPoint(changes, "failed", str(error) or type(error).__name__)
     return MapPoint(

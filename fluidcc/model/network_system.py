@@ -576,7 +576,7 @@ def prepared(net: Network, until: float) -> tuple[Network, tuple]:
     if net.closure != "mean":
         raise ValueError(
             f"model.closure: trajectories are those of mean windows, expected 'mean', got "
-            f"{net.closure!r}; equilibrium and fluctuations know the population"
+            f"{net.closure!r}; equilibrium, stability and fluctuations know the population"
         )
     courses = tuple(course(link, until) for link in net.links)
     return with_mean_calls(net, varying=False), courses

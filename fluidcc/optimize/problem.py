@@ -16,9 +16,10 @@ import numpy as np
 from scipy.stats import qmc
 
 from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.fluctuations import fluctuations
 from fluidcc.analysis.gradient import gradients
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.measures import EQUILIBRIUM, PACKETS, RUN, Gradient, Measure, measure
+from fluidcc.analysis.measures import EQUILIBRIUM, NOISE, PACKETS, RUN, Gradient, Measure, measure
 from fluidcc.analysis.scan import Scale, unit_of
 from fluidcc.dde.integrate import Status
 from fluidcc.dde.uniform import Uniform
@@ -263,6 +264,7 @@ class Problem:
             (EQUILIBRIUM, self._at_equilibrium),
             (RUN, _of_trajectory),
             (PACKETS, _of_packets),
+            (NOISE, _of_noise),
         ):
             wanted = [m for m in dict.fromkeys(self.measures) if m.engine == engine]
             if wanted:
@@ -449,6 +451,16 @@ def _of_trajectory(
         elif math.isinf(values[quantity.name]):
             why.append(f"{quantity.name}: the queue does not settle within {runs.until:g} s")
     return values, why
+
+
+def _of_noise(
+    net: Network, wanted: Sequence[Measure], _: Runs
+) -> tuple[dict[str, float], list[str]]:
+    """Quantities of fluctuations by name, and why they are refused."""
+    found = fluctuations(net)
+    if found.status != "regular":
+        return {}, [f"noise: {found.message}"]
+    return {m.name: found.number(m) for m in wanted}, []
 
 
 def _of_packets(

@@ -234,7 +234,8 @@ class StabilityView(View):
         roots = table("Rightmost roots", ("real", "1/s"), ("imaginary", "rad/s"), ("period", "s"))
         for s in map(complex, result.roots[:_SHOWN]):
             roots.add_row(Number(s.real, 8), Number(s.imag, 8), period(s.imag))
-        return [*equilibrium, judged, *lines(result.message, tone="bold"), margins, roots]
+        shown = [margins, roots] if len(result.roots) else [margins]
+        return [*equilibrium, judged, *lines(result.message, tone="bold"), *shown]
 
     def numbers(self) -> dict[str, Measured]:
         """Number of unstable roots, the rightmost root, and margins."""
