@@ -176,7 +176,8 @@ class Answering:
         (a, b), (da, db) = ((v[:, k], v[:, k + 1]) for v in (self._table, self._slopes))
         rise = b - a
         bent = (1 - t) * (gap * da - rise) - t * (gap * db - rise)
-        return Response(*(a + t * (rise + (1 - t) * bent)))
+        by_mark, by_loss, power, mean = a + t * (rise + (1 - t) * bent)
+        return Response(by_mark, by_loss, np.real(power), mean)
 
 
 class Member(NamedTuple):
@@ -261,15 +262,15 @@ class PopulationLoop(NamedTuple):
         lowest = np.flatnonzero((near[1:-1] < near[:-2]) & (near[1:-1] < near[2:])) + 1
         first = omega[lowest[np.argsort(near[lowest])][:_SOUGHT]]
         scale = 1 / self.clock.trip
-        z: Array = np.concatenate([1j * first, 1j * first + _ASIDE * scale, -scale * _ON_AXIS])
+        z: Any = np.concatenate([1j * first, 1j * first + _ASIDE * scale, -scale * _ON_AXIS])
         step = z
         with np.errstate(all="ignore"):
             for _ in range(_STEPS):
                 value, beside = np.split(self._at(np.concatenate([z, z * (1 + _BUMP)])), 2)
                 step = value * z * _BUMP / (beside - value)
                 z = z - step
-                z = np.where(abs(z.real) > _FAR * scale, np.nan, z)
-        sound = np.isfinite(z) & (abs(step) <= _SAME * abs(z)) & (z.imag >= -_SAME * abs(z))
+                z = np.where(abs(np.real(z)) > _FAR * scale, np.nan, z)
+        sound = np.isfinite(z) & (abs(step) <= _SAME * abs(z)) & (np.imag(z) >= -_SAME * abs(z))
         found: list[complex] = []
         for root in z[sound]:
             if all(abs(root - other) > _ALIKE * abs(root) for other in found):
