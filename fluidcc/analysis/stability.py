@@ -21,8 +21,16 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import without
 from fluidcc.analysis.linear import LINK, Array, Linear
-from fluidcc.analysis.margins import Margins, margins, scale_of, system_margins
-from fluidcc.analysis.population_loop import NoLoop, find_loop
+from fluidcc.analysis.margins import (
+    LoopCurve,
+    Margins,
+    followed,
+    loop_curves,
+    margins,
+    scale_of,
+    system_margins,
+)
+from fluidcc.analysis.population_loop import NoLoop, PopulationLoop, find_loop
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.analysis.scan import equilibrium_of
@@ -57,7 +65,7 @@ class Stability(Result):
     is None where there is undetermined: `message` says why. Where a link switches between all marks
     and none, or senders between increase and decrease at full load, `cycle` is the cycle that
     results, if it is known (`relay_cycle`). `linear` is the linearisation that was judged, None
-    where there is none.
+    where there is none; `population` the loop of one.
 
     Examples
     --------
@@ -81,6 +89,17 @@ class Stability(Result):
     cycle: RelayCycle | None = None
     proof: str = ""
     linear: Linear | None = dataclasses.field(default=None, repr=False)
+    population: PopulationLoop | None = dataclasses.field(default=None, repr=False)
+
+    def curves(self) -> tuple[LoopCurve, ...]:
+        """The response of the loop cut at each link whose signal reaches a sender; none without a
+        loop. Raises ArithmeticError if a curve cannot be followed.
+        """
+        if self.population is not None:
+            loop = self.population
+            frequency, log = followed(loop.gain, scale=1 / loop.clock.trip)
+            return (LoopCurve(loop.k, frequency, np.exp(log)),)
+        return () if self.linear is None or self.margins is None else loop_curves(self.linear)
 
     @property
     def rightmost(self) -> complex | None:
@@ -216,7 +235,8 @@ def _of_population(eq: Any) -> Stability:
         notes.append(_UNSTABLE_LOOP)
     message = "; ".join(filter(None, notes))
     return Stability(
-        eq.status, message, unstable == 0, unstable, False, _both(loop.roots()), found, eq
+        eq.status, message, unstable == 0, unstable, False, _both(loop.roots()), found, eq,
+        population=loop,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
-from fluidcc.analysis.margins import Margins, loop_curves
+from fluidcc.analysis.margins import Margins
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.stability import Stability, stability
 from fluidcc.analysis.stability_map import stability_map
@@ -79,10 +79,8 @@ def _mean_windows(net: Network, point: dict[str, Any]) -> dict[str, Any]:
 
 def _loops(net: Network, verdict: Stability) -> list[dict[str, Any]]:
     """The Nyquist curve of each link's loop gain, thinned out."""
-    if verdict.linear is None or verdict.margins is None:
-        return []
     names, curves = as_fluid(net).link_names, []
-    for curve in loop_curves(verdict.linear):
+    for curve in verdict.curves():
         indices = np.unique(np.linspace(0, len(curve.frequency) - 1, _CURVE_POINTS).astype(int))
         response = curve.response[indices]
         curves.append(

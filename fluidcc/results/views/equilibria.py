@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.margins import LoopCurve, loop_curves
+from fluidcc.analysis.margins import LoopCurve
 from fluidcc.result import View, plain
 from fluidcc.results.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend
 from fluidcc.results.blocks import (
@@ -211,7 +211,7 @@ class StabilityView(View):
     def size(self) -> Any:
         """A panel for the roots, and one for the loop if there is one."""
         result = self.found
-        has_loop = result.linear is not None and result.margins is not None
+        has_loop = result.margins is not None
         return 3.4, 2 if has_loop and isinstance(result.equilibrium, Equilibrium) else 1
 
     def tables(self, rows: int | None = None) -> list[Block]:
@@ -252,7 +252,7 @@ class StabilityView(View):
         Without roots it draws the relay cycle; raises ValueError if that is unknown too.
         """
         result = self.found
-        if not len(result.roots):
+        if not len(result.roots) and result.population is None:
             if result.cycle is None:
                 raise ValueError(f"no picture: {result.message or result.status}")
             result.cycle.draw(figure)
@@ -260,7 +260,7 @@ class StabilityView(View):
         left, *right = abreast(figure, self.size[1])
         _roots(left, result)
         for ax in right:
-            _nyquist(ax, result, loop_curves(result.linear))
+            _nyquist(ax, result, result.curves())
 
 
 def _roots(ax: "Axes", result: Any) -> None:
