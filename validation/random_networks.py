@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from compare_all import CONSTANTS, slowest
 
 import fluidcc as fc
 from fluidcc.laws import PI, RED, REM, ECNMod, Loss, MarkTail, NewReno, OncePerRTT, PerMark, Wait
@@ -77,7 +78,8 @@ def judge(number: int) -> Iterator[dict[str, Any]]:
     population, mean = noise.equilibrium, fc.equilibrium(net)
     longest = float(np.max(flows.rtt)) + 2 * population.links["bottleneck"].queue / link.capacity
     until = min(max(TRIPS * longest, SHORTEST), max(MOST / link.capacity, 10 * longest))
-    runs = fc.simulate_packets(net, until=1.2 * until, warmup=0.2 * until, seeds=SEEDS)
+    warmup = max(0.2 * until, CONSTANTS * slowest(net))
+    runs = fc.simulate_packets(net, until=warmup + until, warmup=warmup, seeds=SEEDS)
     summary = runs.complete()
     where = {
         "number": number, "law": f"{link.queue.name}, {flows.window.name}, {flows.feedback.name}",
@@ -137,7 +139,15 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def reason(message: str) -> str:
     """A refusal without its numbers."""
-    for words in ("unstable", "as near as", "often empties", "often fills", "timers", "jump"):
+    for words in (
+        "unstable",
+        "as near as",
+        "often empties",
+        "often fills",
+        "timers",
+        "jump",
+        "end of its range",
+    ):
         if words in message:
             return words
     return message.partition(":")[0]

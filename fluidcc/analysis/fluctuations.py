@@ -29,6 +29,7 @@ from fluidcc.laws.marking import Plain
 from fluidcc.model.fluid import as_fluid, open_load
 from fluidcc.model.rates import emit_signal
 from fluidcc.ops import Num
+from fluidcc.programs import flatten
 from fluidcc.quantities import attributes
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Link, Network
@@ -44,6 +45,9 @@ _GAPS = 4096  # lengths of gaps that are told apart
 _SLOW = 1e-4  # rad per gap
 _ASIDE, _JUMP = 1e-9, 1e-6  # of an average, and the change of a signal there that is a jump
 _ALIKE = 0.1  # difference of sizes, at most
+_FINE = 0.05  # rad per round trip: resolves what comes back, beside the share that dies
+_FIRST, _LAST = 0.05, 80.0  # rad per longest and per shortest round trip
+_MOST_FREQUENCIES = 60_000
 
 
 def dispersion(link: Link, x: Any, queue: Num, omega: Array) -> Array:
@@ -114,8 +118,8 @@ class Fluctuations(Result):
     `status` is `regular`, or `refused` with the reason and its size in `message`; then numbers of
     links and flows are NaN. `margin` is the least distance of the loop from -1, and `frequency`
     that of the largest fluctuations [rad/s]. `omega` [rad/s] and `density` [packet^2 s] are the
-    spectrum of the queue; its integral over omega / pi and the bursts within a round trip are the
-    variance.
+    spectrum of the queue; its integral over omega / pi, and what the phases of packets within a
+    round trip add, are the variance.
 
     Examples
     --------
@@ -219,6 +223,20 @@ def fluctuations(net: Network) -> Fluctuations:
         return _refuse(eq, str(refusal), margin)
 
 
+def _check_memory(eq: Equilibrium, loop: PopulationLoop, omega: Array, density: Array) -> None:
+    """Raise NoLoop if a number that the queue law remembers often is at an end of its range."""
+    name, law = eq.net.link_names[loop.k], eq.net.links[loop.k].queue
+    moves, values = loop.moves(1j * omega), flatten(eq.op.laws[loop.k])
+    for (field, own), value, move in zip(law.states.items(), values, moves, strict=True):
+        std, ends = math.sqrt(_integral(omega, density * abs(move) ** 2)), own.info.within
+        for end in () if ends is None else ends.ends:
+            if abs(value - end) < _SIGMAS * std:
+                raise NoLoop(
+                    f"links.{name}: the {own.info.doc} of {law.name}, {field} = {value:.3g} +- "
+                    f"{std:.2g}, is often at the end of its range, {end:g}"
+                )
+
+
 def _jumps(link: Link, average: float, reach: float) -> Iterator[float]:
     """Averages within reach at which the signal of a law jumps [packet]."""
     law = link.queue
@@ -286,16 +304,32 @@ def _of_others(link: Link, clock: Clock, wait: float, omega: Array) -> Array:
 
 
 def _bursts(loop: PopulationLoop) -> float:
-    """Variance of a queue within a round trip [packet^2].
+    """Variance of a queue by where in a round trip packets are sent [packet^2].
 
-    Packets that leave belong to each flow at random. How many of those that left within a time are
-    still on their way is then binomial. Of one round trip all are back at the same time.
+    Windows grow packet by packet at any phase of a round trip R, and what a reaction takes away is
+    at any phase too: births and deaths of packets that come back after each R, less their mean over
+    a round trip, which the loop has. With a share k of the packets that dies in a round trip, and
+    a share s of what leaves a queue that is of these flows, what they send is
+
+        a = (1 - k) exp(-z R) (a - s A) + births - deaths, and A, the sum of all a, moves the queue.
     """
-    every = sorted(itertools.chain.from_iterable(loop.members), key=lambda m: m.trip)
-    rates = np.array([m.number * m.answering.law.flight[0] / m.trip for m in every])
-    on_way = rates[::-1].cumsum()[::-1] / rates.sum()  # beyond a time, of all
-    spans = np.diff([m.trip for m in every])
-    return float(rates.sum() * (on_way[1:] * (1 - on_way[1:]) * spans).sum())
+    every = list(itertools.chain.from_iterable(loop.members))
+    trips, flights, numbers, dying = np.array([
+        (m.trip, m.answering.law.flight[0], m.number, m.answering.law.taken[0]) for m in every
+    ]).T  # fmt: skip
+    rates = numbers * flights / trips
+    longest, shortest = trips.max(), trips.min()
+    step = _FINE * (dying.min() + _FINE) / longest
+    low, high = _FIRST / longest, _LAST / shortest
+    omega = np.linspace(low, high, min(round((high - low) / step), _MOST_FREQUENCIES))
+    z, power, left = 1j * omega, np.zeros(len(omega)), np.ones(len(omega), complex)
+    for trip, rate, k in zip(trips, rates, dying, strict=True):
+        late = (1 - k) * np.exp(-z * trip)
+        beyond = abs(1 - (1 - np.exp(-z * trip)) / (z * trip)) ** 2
+        power += 2 * k * rate * beyond / abs(1 - late) ** 2
+        left += rate / rates.sum() * late / (1 - late)
+    density = power / abs(z * left) ** 2
+    return float(np.trapezoid(density, omega) + density[-1] * omega[-1]) / math.pi
 
 
 def _describe(eq: Equilibrium, loop: PopulationLoop, margin: float) -> Fluctuations:
@@ -314,6 +348,7 @@ def _describe(eq: Equilibrium, loop: PopulationLoop, margin: float) -> Fluctuati
             f"links.{name}: an average of {mean_average:.4g} +- {average:.3g} packets often passes "
             f"the jump of the signal at {jump:.4g}"
         )
+    _check_memory(eq, loop, omega, density)
     links = {
         name: LinkFluctuations(
             queue=queue,

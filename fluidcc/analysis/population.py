@@ -86,6 +86,15 @@ class Population(NamedTuple):
     ack_ratio: Num  # ACKs, over those that the flight a round trip ago would bring
     lost_below: Num  # visits that lead below the grid, of all: 0 but for rounding
 
+    @property
+    def taken(self) -> Num:
+        """Share of the packets in flight that reactions take away, per round trip (B,)."""
+        fallen = (
+            (met * ops.maximum(kind.before - kind.after, 0.0)).sum(axis=0)
+            for met, kind in zip(self.reactions, self.kinds, strict=True)
+        )
+        return sum(fallen) / self.flight
+
     def place(self, w: Num) -> Num:
         """Points of the grid below the windows (M, B) that reactions at each of its points leave;
         none is above that point.

@@ -216,13 +216,15 @@ class PopulationLoop(NamedTuple):
     """The loop around link `k` of a network in the fluid model's version.
 
     `members` has those of each group, `answers` what the marks and the losses that each receives,
-    and the average that the law keeps, do if the queue changes: (W,) each at z [1/s].
+    and the average that the law keeps, do if the queue changes: (W,) each at z [1/s]; `moves` what
+    the numbers (n, W) do that the law remembers.
     """
 
     net: Network
     k: int
     members: list[list[Member]]
     answers: list[Callable[[Array], tuple[Array, Array, Array]]]
+    moves: Callable[[Array], Array]
     clock: Clock
 
     @property
@@ -289,7 +291,7 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
     """
     net, k, op = steady(eq.net), _only_queue(eq), eq.op
     link, queues = net.links[k], tuple(op.queues)
-    members, answers, slowed = [], [], 0.0
+    members, answers, moves, slowed = [], [], None, 0.0
     for name, flows, rate in zip(net.flow_names, net.flows, op.rates, strict=True):
         signal = received(flows, tuple(op.signals[j] for j in flows.route))
         if k not in flows.route or not max(marks_seen(flows, signal), signal.drop) > 0:
@@ -308,11 +310,13 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
             Member(float(n), float(t), float(age), found[0 if alike else i])
             for i, (n, t, age) in enumerate(zip(numbers, trips, ages, strict=True))
         ])  # fmt: skip
-        answers.append(_answer(link, op.laws[k], op.queues[k], op.lost[k], flows))
+        answer, moves = _answers(link, op.laws[k], op.queues[k], op.lost[k], flows)
+        answers.append(answer)
         slowed += float((numbers * rates / trips).sum())
     share = float(link.cross) / float(link.capacity)
     clock = Clock(share, (1 - share) * float(link.capacity) / slowed)
-    return PopulationLoop(net, k, members, answers, clock)
+    assert moves is not None
+    return PopulationLoop(net, k, members, answers, moves, clock)
 
 
 def _only_queue(eq: Equilibrium) -> int:
@@ -333,11 +337,11 @@ def _only_queue(eq: Equilibrium) -> int:
     return busy[0]
 
 
-def _answer(
+def _answers(
     link: Link, x: Any, queue: Num, lost: Num, flows: Flows
-) -> Callable[[Array], tuple[Array, Array, Array]]:
+) -> tuple[Callable[[Array], tuple[Array, Array, Array]], Callable[[Array], Array]]:
     """What the marks and losses that flows receive [1/packet], and the average that the law keeps,
-    do if the queue changes, at z [1/s].
+    do if the queue changes, at z [1/s]; and what the numbers do that the law remembers.
     """
     state, shape = ravel(x)
     n, offered = len(state), offered_rate(link, queue, lost)
@@ -352,10 +356,12 @@ def _answer(
     slopes = jacobian(present, np.append(state, queue))
     A, b, C, d = slopes[:n, :n], slopes[:n, n], slopes[n:, :n], slopes[n:, n]
 
-    def answer(z: Array) -> tuple[Array, Array, Array]:
+    def move(z: Array) -> Array:
         driven = np.broadcast_to(b[:, None], (len(z), n, 1))
-        moves = np.linalg.solve(z[:, None, None] * np.eye(n) - A, driven)
-        mark, drop, average = (C @ moves)[..., 0].T + d[:, None]
+        return np.linalg.solve(z[:, None, None] * np.eye(n) - A, driven)[..., 0].T
+
+    def answer(z: Array) -> tuple[Array, Array, Array]:
+        mark, drop, average = C @ move(z) + d[:, None]
         return mark, drop, average
 
-    return answer
+    return answer, move
