@@ -26,6 +26,7 @@ from fluidcc.laws import PI, RED, REM, ECNMod, Loss, MarkTail, NewReno, OncePerR
 
 SEEDS = (1, 2)
 TRIPS, SHORTEST, MOST = 300, 20.0, 1.5e6  # round trips, s, packets
+PHI, INTERVAL = 1.001, 0.002  # of REM, the second in s
 GOALS = {"queue": 0.10, "std": 0.20, "marks": 0.10, "goodput": 0.05}
 KEYS = (("links", "bottleneck"), ("flows", "flows"))
 COLUMNS = (
@@ -50,13 +51,14 @@ def draw(number: int) -> fc.Network:
             min_th=0.4 * aim, max_th=1.6 * aim, p_max=float(rng.uniform(0.05, 0.4)), w_q=w_q,
             gentle=True, spreading=Wait(),
         )  # fmt: skip
-    elif law == "pi":  # the design of Hollot et al. (2001) for these flows
+    else:  # the design of Hollot et al. (2001) for these flows
         trip = (pipe + aim) / capacity
         speed = 2 / (window * trip)
-        k_pi = speed * math.hypot(1, speed * trip) * 4 / (trip * capacity * window**2)
-        queue = PI(q_ref=aim, k_pi=k_pi, z=speed)
-    else:
-        queue = REM(q_ref=aim)
+        gain = speed * math.hypot(1, speed * trip) * 4 / (trip * capacity * window**2)
+        queue = PI(q_ref=aim, k_pi=gain, z=speed)
+        if law == "rem":
+            gamma = gain / (speed * math.log(PHI))
+            queue = REM(q_ref=aim, gamma=gamma, alpha=speed * INTERVAL, phi=PHI, interval=INTERVAL)
     kind = rng.choice(["ecn", "losses", "ecn_mod"])
     window_law, reaction = (ECNMod(), PerMark()) if kind == "ecn_mod" else (NewReno(), OncePerRTT())
     feedback = Loss() if kind == "losses" else MarkTail()
@@ -78,7 +80,8 @@ def judge(number: int) -> Iterator[dict[str, Any]]:
     population, mean = noise.equilibrium, fc.equilibrium(net)
     longest = float(np.max(flows.rtt)) + 2 * population.links["bottleneck"].queue / link.capacity
     until = min(max(TRIPS * longest, SHORTEST), max(MOST / link.capacity, 10 * longest))
-    warmup = max(0.2 * until, CONSTANTS * slowest(net))
+    speed = 2 / (longest * float(np.min(population.flows["flows"].window)))  # of windows
+    warmup = max(0.2 * until, CONSTANTS * slowest(net), CONSTANTS / speed)
     runs = fc.simulate_packets(net, until=warmup + until, warmup=warmup, seeds=SEEDS)
     summary = runs.complete()
     where = {

@@ -166,7 +166,7 @@ def test_refusals_have_their_reason_and_size():
     jump = fc.fluctuations(fc.load("durresi2001/two_tail_59ms"))
     assert "discontinuity" in jump.message
     short = fc.fluctuations(fc.load("athuraliya2001/rem"))
-    assert "often empties" in short.message and "25" in short.message
+    assert "a queue of 20 +- " in short.message and "often empties" in short.message
     idle = dataclasses.replace(constant(0.01), links=(fc.Link(queue=Droptail(), capacity=1e9),))
     assert "none" in fc.fluctuations(idle).message
     voice = fc.fluctuations(fc.load("misra2003/fifo_mod"))
@@ -221,7 +221,6 @@ def test_even_marks_disturb_a_queue_less_than_independent_ones():
 @pytest.mark.parametrize(
     ("name", "mean", "std"),
     [
-        ("misra2003/besteffort", 61.27, 7.63),
         ("misra2003/besteffort_newreno", 60.44, 12.2),
         ("misra2003/persistent_mod", 61.10, 8.98),
         ("misra2003/persistent_mod_full", 36.01, 8.15),
