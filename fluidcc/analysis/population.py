@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
+from fluidcc.analysis.orbits import LATE, forgets, means_over_orbits
+from fluidcc.analysis.orbits import POINTS as ORBIT_POINTS
 from fluidcc.analysis.steady_laws import past_slow_start
 from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.laws.reaction import any_of, backed_off
@@ -41,7 +43,6 @@ _LEAST = 1e-9  # packets in flight
 _MOST_MET = 1.0  # reactions expected between two points of the grid
 _NARROWEST = 1e-6  # range of the grid, of its smallest window
 _TINY = 1e-300  # keeps quotients of zeros finite
-_LATE = Since(time=1e9, round_trip=1.0, window=1.0)  # long after the last reaction
 _EARLY = Since(time=0.5, round_trip=1.0, window=0.0)  # less than a round trip after it
 
 
@@ -109,8 +110,8 @@ def why_no_population(flows: Flows) -> str:
     law = flows.window
     if law.loads or flows.feedback.loads:
         return f"{law.name} acts on the load factor"
-    if law.states:
-        return f"{law.name} remembers more than its window"
+    if law.states and not forgets(law):
+        return f"{law.name} remembers more than its last reaction"
     if flows.traffic.starts:
         return f"its traffic, {flows.traffic.name}, begins and ends"
     if flows.loss.window(0.0, 1.0) is not None:
@@ -123,7 +124,7 @@ def listens_at_once(flows: Flows) -> bool:
     return float(flows.reaction.ready(_EARLY)) > 0
 
 
-class _Sender:
+class Sending:
     """The rules of a sender under signals at round trips [s], both (1, B), for windows (M, B) that
     stand for intervals of a width (M, B) or (1, B).
     """
@@ -139,6 +140,17 @@ class _Sender:
     def _ack(self, w: Num) -> tuple[Any, Ack]:
         s = past_slow_start(self.flows, w)
         return s.law, acknowledgement(self.flows, s, self.signal, self.rtt)
+
+    def ack_of(self, state: Any) -> Ack:
+        """One acknowledgement to a sender whose law has this state."""
+        s = past_slow_start(self.flows, self.law.window(state))._replace(law=state)
+        return acknowledgement(self.flows, s, self.signal, self.rtt)
+
+    def after(self, w: Num, *, lost: bool, window: Num) -> Any:
+        """The law's state after a reaction that met windows w and left others."""
+        state, one = self._ack(w)
+        change = self.law.on_loss(state, one) if lost else self.law.on_mark(state, one)
+        return self.law.with_window(map_tree(lambda a, b: a + b, state, change), window)
 
     def whole(self, w: Num) -> Num:
         """Whole packets of windows, their mean over the intervals."""
@@ -188,7 +200,7 @@ class _Sender:
 
     def drift(self, w: Num) -> Num:
         """Mean change of a window on an ACK, if all are listened to."""
-        growing = (1 - self.mark) * self.growing(_LATE, 0.0) * self.growth(w)[0]
+        growing = (1 - self.mark) * self.growing(LATE, 0.0) * self.growth(w)[0]
         return growing + self.mark * (self.cut(w, lost=False) - w)
 
     def window_after(self, w: Num, acks: Num) -> Num:
@@ -203,7 +215,7 @@ class _Sender:
     def reactions(self, w: Num) -> tuple[Num, Num, tuple[Reaction, ...]]:
         """ACKs and growth [packet] per round trip of listening, and the reactions."""
         flight, (by_ack, by_time) = self.flight(w), self.growth(w)
-        clean = (1 - self.mark) * self.growing(_LATE, 0.0)
+        clean = (1 - self.mark) * self.growing(LATE, 0.0)
         grown = clean * by_ack * flight + by_time
         acks = ops.maximum(flight - 0.5 * grown, 0.5 * flight)  # the flight a round trip ago
         growth = ops.where(w < self.law.max_window, acks * clean * by_ack + by_time, 0.0)
@@ -213,7 +225,7 @@ class _Sender:
         left = self.cut(w, lost=False)
         quiet = stands_still(self.flows)
         if not quiet and not self.flows.feedback.quench:  # the ACK with the mark may let it grow
-            left = left + self.growing(_LATE, 1.0) * self.growth(left)[0]
+            left = left + self.growing(LATE, 1.0) * self.growth(left)[0]
         if not listens_at_once(self.flows):
             shares = (self.growing(_EARLY, marked) for marked in (0.0, 1.0))
             clean, marked = (0.0, 0.0) if quiet else shares
@@ -284,7 +296,7 @@ def _largest(flows: Flows, signal: Signal, rtt: Num) -> Num:
     steps = np.linspace(0.0, 1.0, _TRIED)[:, None]
     w = low * (high / low) ** steps + 0.0 * rtt
     width = w[1:] - w[:-1]
-    _, growth, kinds = _Sender(flows, signal, rtt, width).reactions(w[:-1] + width / 2)
+    _, growth, kinds = Sending(flows, signal, rtt, width).reactions(w[:-1] + width / 2)
     rate = sum(kind.rate for kind in kinds)
     met = rate * width / ops.maximum(growth, ops.maximum(rate * width / (2 * _FAR), _TINY))
     before = met.cumsum(axis=0) - met
@@ -295,13 +307,16 @@ def _largest(flows: Flows, signal: Signal, rtt: Num) -> Num:
 
 @np.errstate(all="ignore")
 def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> Population:
-    """The stationary law of a flow under signals at round trips [s], all of shape (B,)."""
+    """The stationary law of a flow under signals at round trips [s], all of shape (B,).
+
+    The window law must have no memory but its window; see `orbits` for others.
+    """
     signal, rtt = map_tree(_as_row, signal), _as_row(rtt)
     low, top = flows.window.min_window, _largest(flows, signal, rtt)
     width = (top - low) / (points - 1)
     grid = low + width * np.arange(float(points))[:, None]
     w = ops.concatenate([grid[:-1] + width / 2, grid[-1:]])  # of reactions, and at the top
-    sender = _Sender(flows, signal, rtt, width)
+    sender = Sending(flows, signal, rtt, width)
     ack_rate, growth, kinds = sender.reactions(w)
     rate: Any = sum(kind.rate for kind in kinds)
     shares = [kind.rate / ops.maximum(rate, _TINY) for kind in kinds]
@@ -410,6 +425,9 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
 
     In NumPy equal ones are found once: round trips matter for losses and for growth by time alone.
     """
+    if flows.window.states:
+        sending = Sending(flows, map_tree(_as_row, signal), _as_row(rtt), 1.0)
+        return means_over_orbits(sending)
     if ops.traced(*signal, rtt):
         found = population(flows, signal, rtt)
         return found.window, found.flight
@@ -426,6 +444,10 @@ def grid_error(flows: Flows, signal: Signal, rtt: Num) -> Num:
     """Relative change of the mean flight (B,) on twice as many windows, or what is left of the
     visits at the bottom, if that is more.
     """
+    if flows.window.states:
+        sending = Sending(flows, map_tree(_as_row, signal), _as_row(rtt), 1.0)
+        coarse, fine = (means_over_orbits(sending, k * ORBIT_POINTS)[1] for k in (1, 2))
+        return abs(coarse / fine - 1)
     coarse, fine = (population(flows, signal, rtt, k * POINTS) for k in (1, 2))
     return ops.maximum(abs(coarse.flight / fine.flight - 1), abs(fine.lost_below))
 

@@ -298,6 +298,10 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
             raise NoLoop(f"flows.{name} receives no signal from links.{net.link_names[k]}")
         if type(flows.feedback).flight_size is not AbstractFeedback.flight_size:
             raise NoLoop(f"flows.{name}: flights that follow the marks of ACKs are not known")
+        if flows.window.states:
+            raise NoLoop(
+                f"flows.{name}: responses of {flows.window.name}, which remembers, are not known"
+            )
         trips = np.ravel(round_trip(net, flows, queues))
         path = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
         numbers, ages, rates = (

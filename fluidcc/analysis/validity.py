@@ -198,7 +198,7 @@ def _swing(settled: Equilibrium, k: int) -> float:
     """Standard deviation of the flights of all flows over link k [packet], without a loop."""
     net, op, squares = steady(settled.net), settled.op, 0.0
     for flows in net.flows:
-        if k not in flows.route:
+        if k not in flows.route or flows.window.states:
             continue
         signal = received(flows, tuple(op.signals[j] for j in flows.route))
         trips = np.ravel(round_trip(net, flows, tuple(op.queues)))

@@ -12,8 +12,8 @@ import pytest
 
 import fluidcc as fc
 from fluidcc.laws import RED, Droptail, ECNMod, NewReno, OncePerRTT, PerMark, Reno
-from fluidcc.laws.law import AbstractQueueLaw, Signal
-from fluidcc.laws.parameters import param
+from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
+from fluidcc.laws.parameters import param, state
 
 VALIDATION = Path(__file__).parents[2] / "validation"
 TRIP, CAPACITY = 0.1, 2000.0
@@ -32,14 +32,40 @@ class Constant(AbstractQueueLaw):
         return Signal(self.p + 0.0 * seen.queue, self.d + 0.0 * seen.queue)
 
 
-def constant(p, *, drop=0.0, n=40, window=None, reaction=None, closure="population"):
+def constant(p, *, drop=0.0, n=40, window=None, reaction=None, capacity=CAPACITY):
     """Flows at a link that marks with one probability, whatever its queue."""
-    link = fc.Link(queue=Constant(p=p, d=drop), capacity=CAPACITY)
+    link = fc.Link(queue=Constant(p=p, d=drop), capacity=capacity)
     flows = fc.Flows(
         window=window or NewReno(), reaction=reaction or OncePerRTT(),
         n=np.array([float(n)]), rtt=np.array([TRIP]),
     )  # fmt: skip
-    return fc.Network(links=(link,), flows=(flows,), flow_names=("tcp",), closure=closure)
+    return fc.Network(links=(link,), flows=(flows,), flow_names=("tcp",), closure="population")
+
+
+class Cubic(AbstractWindowLaw):
+    """CUBIC without fast convergence and without a Reno-friendly region."""
+
+    name: ClassVar[str] = "cubic_of_this_test"
+    source: ClassVar[str] = "rfc9438, section 4.2"
+    reaction: ClassVar[str] = "once_per_rtt"
+    recovery: ClassVar[str] = "sack"
+    top = state(0.0, "W_m", unit="packet", doc="window of the last reaction")
+    since = state(0.0, "t_r", unit="s", doc="time since it")
+    pace: float = param(0.4, "C", unit="packet/s^3", doc="pace", within="(0, inf)")
+    kept: float = param(
+        0.7, r"\beta", unit="1", doc="share that a reaction leaves", within="(0, 1)"
+    )
+
+    def on_ack(self, s, ack):
+        """Grow as the cube of the time to the last window and beyond."""
+        now = s.since - (s.top * (1 - self.kept) / self.pace) ** (1 / 3)
+        grown = self.pace * ((now + ack.elapsed) ** 3 - now**3)
+        return self.change(s, window=grown, since=ack.elapsed)
+
+    def on_mark(self, s, ack):
+        """Keep a share of the window, and remember it."""
+        left = (self.kept - 1) * s.window
+        return self.change(s, window=left, top=s.window - s.top, since=-s.since)
 
 
 def flows_of(found):
@@ -314,3 +340,30 @@ def test_the_delay_that_is_not_exceeded_is_optimised():
 def test_curves_of_two_parameters_are_those_of_means():
     with pytest.raises(ValueError, match="stability-map and crossings know the population"):
         fc.boundary(population("hollot2001/slow"), "flow.n", "link.queue.w_q")
+
+
+@pytest.mark.parametrize(("p", "drop"), [(1e-4, 0.0), (1e-6, 0.0), (0.0, 1e-5)])
+def test_cubic_has_the_constant_of_random_losses(p, drop):
+    # 1.3003 (R/p)^(3/4) for a pace of 0.4 without fast convergence
+    net = constant(p, drop=drop, window=Cubic(), n=1, capacity=1e9)
+    found = flows_of(fc.equilibrium(net))
+    flight = float(found.rate[0]) * float(found.rtt[0])
+    assert flight / (TRIP / (p + drop)) ** 0.75 == pytest.approx(1.3003, rel=3e-3)
+
+
+@pytest.mark.parametrize(("p", "drop"), [(1e-3, 0.0), (1e-2, 0.0), (0.0, 1e-3)])
+def test_packets_of_cubic_have_that_mean(p, drop):
+    net = constant(p, drop=drop, window=Cubic(), n=20, capacity=1e6)
+    expected = fc.equilibrium(net)
+    packets = fc.simulate_packets(net, until=320, warmup=20, seeds=(1, 2))
+    window = float(packets.to_dataset()["group_window_mean"].mean())
+    assert float(flows_of(expected).window[0]) == pytest.approx(window, rel=0.03)
+
+
+def test_a_law_that_remembers_more_than_a_reaction_is_refused():
+    found = fc.equilibrium(population("alizadeh2010/dctcp"))
+    assert found.status == "undetermined"
+    assert "dctcp remembers more than its last reaction" in found.message
+    cubic = fc.fluctuations(constant(0.01, window=Cubic()))
+    assert cubic.equilibrium.status == "regular"
+    assert "responses of cubic_of_this_test, which remembers, are not known" in cubic.message

@@ -1,0 +1,157 @@
+"""The stationary law of one flow whose window law remembers its last reaction.
+
+What is remembered after a reaction must follow from the window that it met. Then a flow begins anew
+there: its orbit is the way of its state until the next reaction, which meets it with a probability
+for each ACK. On a grid of windows orbits lead from reaction to reaction, an embedded Markov chain.
+Time is in round trips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fluidcc import ops
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Since
+from fluidcc.ops import Num
+from fluidcc.programs import leaves, map_tree, scan, slope, unflatten
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.population import Reaction, Sending
+
+POINTS = 64
+"""Windows of the grid."""
+
+_TRIED = 40  # windows, in the search for a typical one
+_LARGEST = 1e7  # packets
+_BELOW, _ABOVE = 30.0, 8.0  # ends of the grid, as factors of the typical window
+_MET = 0.1  # reactions expected in a step along an orbit
+_STEPS = 160  # to 16 reactions
+_LONGEST = 1e4  # round trips of a step, at most
+_REACTIONS = 80  # to the stationary law of the chain
+_PRIORS = (0.3, 7.0)  # numbers remembered before a reaction
+_TINY = 1e-300
+LATE = Since(time=1e9, round_trip=1.0, window=1.0)
+"""Long after the last reaction."""
+
+
+def forgets(law: AbstractWindowLaw) -> bool:
+    """Whether what a law remembers after a reaction follows from the window that it met."""
+    one, w = Ack(1.0, 0.0, 0.1), 11.0
+    for react in (law.on_mark, law.on_loss):
+        each = []
+        for number in _PRIORS:
+            state = law.state_of(w, *(number for _ in law.states))
+            each.append(leaves(map_tree(lambda a, b: a + b, state, react(state, one))))
+        if any(abs(a - b) > 1e-9 * (1 + abs(a)) for a, b in zip(*each, strict=True)):
+            return False
+    return True
+
+
+class _Orbits:
+    """The orbits of a sender: its state is a tree of numbers (J, B), the window first."""
+
+    def __init__(self, sending: Sending) -> None:
+        self.sending, self.law = sending, sending.law
+
+    def rates(self, state: Any) -> tuple[Num, Num, Num, Any]:
+        """Flight, ACKs and reactions in a round trip, and the change of the state in one."""
+        window, sending = self.law.window(state), self.sending
+        flight, ack = sending.flight(window), sending.ack_of(state)
+        clean = (1 - sending.mark) * sending.growing(LATE, 0.0)
+
+        def change(acks: Num) -> Any:
+            return slope(
+                lambda k: self.law.on_ack(
+                    state, ack._replace(count=k * clean * acks, elapsed=k * sending.rtt)
+                ),
+                state, *ack,
+            )  # fmt: skip
+
+        grown = self.law.window(change(flight))
+        acks = ops.maximum(flight - grown / 2, flight / 2)  # the flight a round trip ago
+        signals = sending.mark + sending.signal.drop
+        return flight, acks, acks * signals, change(acks)
+
+    def advance(self, state: Any) -> tuple[Any, Any, Num, Num]:
+        """A step by the midpoint rule: the state after it and in its middle, its length [round
+        trips], and the reactions expected in it.
+        """
+        *_, met, change = self.rates(state)
+        step = ops.minimum(_MET / ops.maximum(met, _TINY), _LONGEST)
+        middle = self._moved(state, change, step / 2)
+        *_, met, change = self.rates(middle)
+        return self._moved(state, change, step), middle, step, met * step
+
+    def _moved(self, state: Any, change: Any, by: Num) -> Any:
+        window, *others = leaves(map_tree(lambda v, c: v + by * c, state, change))
+        window = ops.clip(window, self.law.min_window, self.law.max_window)
+        return unflatten(state, [window, *others])
+
+    def typical(self) -> Num:
+        """The window (1, B) from which an orbit comes back to itself until a reaction is due."""
+        low = self.law.min_window
+        steps = np.linspace(0.0, 1.0, _TRIED)[:, None]
+        tried = low * (_LARGEST / low) ** steps + 0.0 * self.sending.rtt
+        state = self.sending.after(tried, lost=True, window=self.sending.cut(tried, lost=True))
+        for _ in range(round(1 / _MET)):
+            state = self.advance(state)[0]
+        rises = self.law.window(state) > tried
+        return ops.where(rises, tried, low).max(axis=0)[None]
+
+
+def means_over_orbits(sending: Sending, points: int = POINTS) -> tuple[Num, Num]:
+    """Mean window and flight (B,) of a flow."""
+    orbits, law = _Orbits(sending), sending.law
+    typical = orbits.typical()
+    low = ops.maximum(typical / _BELOW, law.min_window)
+    high = ops.minimum(typical * _ABOVE, law.max_window)
+    log_step = ops.log(high / low) / (points - 1)
+    grid = low * ops.exp(log_step * np.arange(float(points))[:, None])
+    _, _, kinds = sending.reactions(grid)
+    rate: Any = sum(kind.rate for kind in kinds)
+    shares = [kind.rate / rate for kind in kinds]
+    share = ops.concatenate(shares)
+    states = [
+        sending.after(grid, lost=bool(k), window=kind.landing) for k, kind in enumerate(kinds)
+    ]
+    state = map_tree(lambda *v: ops.concatenate(v), *states)
+    index = np.arange(float(points))[None, :, None]
+
+    def go(carry: tuple, _: Any) -> tuple:
+        state, alive, sums, chain = carry
+        state, middle, step, met = orbits.advance(state)
+        flight, acks, *_ = orbits.rates(middle)
+        window = law.window(middle)
+        lasting = alive * step * -ops.expm1(-met) / ops.maximum(met, _TINY)
+        sums = [a + lasting * b for a, b in zip(sums, (1.0, window, flight, acks), strict=True)]
+        place = ops.clip(ops.log(window / low) / log_step, 0.0, points - 1.0)
+        near = ops.maximum(1 - abs(place[:, None] - index), 0.0)
+        chain = chain + (alive * -ops.expm1(-met))[:, None] * near
+        return (state, alive * ops.exp(-met), sums, chain), 0.0 * met[0]
+
+    none = 0.0 * share
+    first = (state, 1.0 + none, [none] * 4, none[:, None] + 0.0 * index)
+    (_, _, sums, chain), _ = scan(go, first, np.zeros((_STEPS, 1)))
+    chain = chain * (share / chain.sum(axis=1))[:, None]
+    chain = chain.reshape((len(kinds), points, points, -1)).sum(axis=0)
+    visits = 0.0 * chain[0] + 1.0 / points
+    for _ in range(_REACTIONS):
+        visits = (visits[:, None] * chain).sum(axis=0)
+
+    def over(values: Num) -> Num:
+        """Sum over the orbits of values of each, per reaction."""
+        each = (values * share).reshape((len(kinds), points, -1)).sum(axis=0)
+        return (visits * each).sum(axis=0)
+
+    def away(of: Callable[[Reaction], Num]) -> Num:
+        return over(ops.concatenate([of(kind) + 0.0 * grid for kind in kinds]))
+
+    time, windows, flying, heard = map(over, sums)
+    fallen, gone = away(lambda kind: kind.flight), away(lambda kind: kind.dwell)
+    ack_ratio = flying / (heard + away(lambda kind: kind.acks) - fallen)
+    whole = time / ack_ratio + gone
+    window = windows / ack_ratio + away(lambda kind: kind.window * kind.dwell)
+    return window / whole, (flying / ack_ratio + fallen) / whole
