@@ -33,12 +33,18 @@ _LONGEST = 1e4  # round trips of a step, at most
 _REACTIONS = 80  # to the stationary law of the chain
 _PRIORS = (0.3, 7.0)  # numbers remembered before a reaction
 _TINY = 1e-300
+_RAREST = 1e-12  # probability of a signal
 LATE = Since(time=1e9, round_trip=1.0, window=1.0)
 """Long after the last reaction."""
 
 
 def forgets(law: AbstractWindowLaw) -> bool:
-    """Whether what a law remembers after a reaction follows from the window that it met."""
+    """Whether what a law remembers after a reaction follows from the window that it met, and changes
+    as its window may grow alone.
+    """
+    own, base = type(law), AbstractWindowLaw
+    if own.observe is not base.observe or own.on_tick is not base.on_tick:
+        return False
     one, w = Ack(1.0, 0.0, 0.1), 11.0
     for react in (law.on_mark, law.on_loss):
         each = []
@@ -55,6 +61,7 @@ class _Orbits:
 
     def __init__(self, sending: Sending) -> None:
         self.sending, self.law = sending, sending.law
+        self.signals = ops.maximum(sending.mark + sending.signal.drop, _RAREST)
 
     def rates(self, state: Any) -> tuple[Num, Num, Num, Any]:
         """Flight, ACKs and reactions in a round trip, and the change of the state in one."""
@@ -62,28 +69,29 @@ class _Orbits:
         flight, ack = sending.flight(window), sending.ack_of(state)
         clean = (1 - sending.mark) * sending.growing(LATE, 0.0)
 
-        def change(acks: Num) -> Any:
+        def grow(count: Num, elapsed: Num) -> Any:
             return slope(
                 lambda k: self.law.on_ack(
-                    state, ack._replace(count=k * clean * acks, elapsed=k * sending.rtt)
+                    state, ack._replace(count=k * count, elapsed=k * elapsed)
                 ),
                 state, *ack,
             )  # fmt: skip
 
-        grown = self.law.window(change(flight))
+        by_ack, by_time = grow(clean, 0.0), grow(0.0, sending.rtt)
+        grown = self.law.window(by_ack) * flight + self.law.window(by_time)
         acks = ops.maximum(flight - grown / 2, flight / 2)  # the flight a round trip ago
-        signals = sending.mark + sending.signal.drop
-        return flight, acks, acks * signals, change(acks)
+        change = map_tree(lambda a, t: a * acks + t, by_ack, by_time)
+        return flight, acks, acks * self.signals, change
 
-    def advance(self, state: Any) -> tuple[Any, Any, Num, Num]:
-        """A step by the midpoint rule: the state after it and in its middle, its length [round
-        trips], and the reactions expected in it.
+    def advance(self, state: Any) -> tuple[Any, Any, Num, Num, Num]:
+        """A step by the midpoint rule: the state after it and in its middle, flight and ACKs there
+        in a round trip, and its length [round trips].
         """
-        *_, met, change = self.rates(state)
+        _, _, met, change = self.rates(state)
         step = ops.minimum(_MET / ops.maximum(met, _TINY), _LONGEST)
         middle = self._moved(state, change, step / 2)
-        *_, met, change = self.rates(middle)
-        return self._moved(state, change, step), middle, step, met * step
+        flight, acks, _, change = self.rates(middle)
+        return self._moved(state, change, step), middle, flight, acks, step
 
     def _moved(self, state: Any, change: Any, by: Num) -> Any:
         window, *others = leaves(map_tree(lambda v, c: v + by * c, state, change))
@@ -111,35 +119,35 @@ def means_over_orbits(sending: Sending, points: int = POINTS) -> tuple[Num, Num]
     log_step = ops.log(high / low) / (points - 1)
     grid = low * ops.exp(log_step * np.arange(float(points))[:, None])
     _, _, kinds = sending.reactions(grid)
-    rate: Any = sum(kind.rate for kind in kinds)
-    shares = [kind.rate / rate for kind in kinds]
+    rates = [kind.rate + _TINY for kind in kinds]
+    shares = [own / sum(rates) for own in rates]
     share = ops.concatenate(shares)
     states = [
         sending.after(grid, lost=bool(k), window=kind.landing) for k, kind in enumerate(kinds)
     ]
     state = map_tree(lambda *v: ops.concatenate(v), *states)
-    index = np.arange(float(points))[None, :, None]
 
     def go(carry: tuple, _: Any) -> tuple:
         state, alive, sums, chain = carry
-        state, middle, step, met = orbits.advance(state)
-        flight, acks, *_ = orbits.rates(middle)
-        window = law.window(middle)
+        state, middle, flight, acks, step = orbits.advance(state)
+        window, met = law.window(middle), acks * orbits.signals * step
         lasting = alive * step * -ops.expm1(-met) / ops.maximum(met, _TINY)
         sums = [a + lasting * b for a, b in zip(sums, (1.0, window, flight, acks), strict=True)]
-        place = ops.clip(ops.log(window / low) / log_step, 0.0, points - 1.0)
-        near = ops.maximum(1 - abs(place[:, None] - index), 0.0)
-        chain = chain + (alive * -ops.expm1(-met))[:, None] * near
+        place = ops.ravel(ops.clip(ops.log(window / low) / log_step, 0.0, points - 1.0))
+        below, reacting = ops.floor(ops.minimum(place, points - 2.0)), -ops.expm1(-met) * alive
+        lower = ops.ravel(reacting) * (1 - place + below)
+        chain = ops.add_at(chain, below, lower)
+        chain = ops.add_at(chain, below + 1, ops.ravel(reacting) - lower)
         return (state, alive * ops.exp(-met), sums, chain), 0.0 * met[0]
 
-    none = 0.0 * share
-    first = (state, 1.0 + none, [none] * 4, none[:, None] + 0.0 * index)
+    none, index = 0.0 * share, np.arange(float(points))[:, None]
+    first = (state, 1.0 + none, [none] * 4, 0.0 * index + ops.ravel(none))
     (_, _, sums, chain), _ = scan(go, first, np.zeros((_STEPS, 1)))
-    chain = chain * (share / chain.sum(axis=1))[:, None]
-    chain = chain.reshape((len(kinds), points, points, -1)).sum(axis=0)
+    chain = chain * ops.ravel(share) / chain.sum(axis=0)
+    chain = chain.reshape((points, len(kinds), points, -1)).sum(axis=1)  # to each from each
     visits = 0.0 * chain[0] + 1.0 / points
     for _ in range(_REACTIONS):
-        visits = (visits[:, None] * chain).sum(axis=0)
+        visits = (chain * visits[None]).sum(axis=1)
 
     def over(values: Num) -> Num:
         """Sum over the orbits of values of each, per reaction."""
