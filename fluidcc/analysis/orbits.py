@@ -39,8 +39,8 @@ LATE = Since(time=1e9, round_trip=1.0, window=1.0)
 
 
 def forgets(law: AbstractWindowLaw) -> bool:
-    """Whether what a law remembers after a reaction follows from the window that it met, and changes
-    as its window may grow alone.
+    """Whether what a law remembers after a reaction follows from the window that it met, and then
+    changes by the growth rule alone.
     """
     own, base = type(law), AbstractWindowLaw
     if own.observe is not base.observe or own.on_tick is not base.on_tick:

@@ -155,10 +155,13 @@ def asked(law: Law, method: str) -> Rule:
 def rule(law: Law, method: str, *, recovery: str = "reno") -> Rule:
     """The rule `method` of a law as SymPy expressions.
 
-    `recovery` is that of the sender, for the rule `lost`. Raises TypeError if the law has no
-    such rule.
+    `recovery` is that of the sender, for the rule `lost`. Raises TypeError if the law has no such
+    rule, and ValueError if one symbol stands for two numbers of it.
     """
     known, bare = asked(law, method), with_symbols(law)
+    numbers = (*known.state, *known.event, *known.parameters)
+    if twice := sorted({s.name for s in numbers if numbers.count(s) > 1}):
+        raise ValueError(f"{law.name}.{method}: {', '.join(twice)} stands for two numbers")
     remembers = isinstance(bare, AbstractWindowLaw | AbstractQueueLaw)
     state = (state_symbols(bare),) if remembers else ()
     words = (recovery,) if method == "lost" else ()

@@ -1,5 +1,6 @@
 """Laws of one's own: registered, loaded from files, refused with the line of the fault."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -245,3 +246,20 @@ def test_two_definitions_of_one_name_are_two_laws_in_packets():
     few, many = (runs(b)["links"]["bottleneck"]["mark_fraction"] for b in (0.001, 0.1))
     assert few < 0.005 and many == pytest.approx(0.1, abs=0.01)
     assert np.isfinite(few)
+
+
+def test_packets_refuse_one_symbol_for_two_numbers():
+    class Twice(AbstractSound):
+        name = "twice_w"
+        last = state(0.0, "W", unit="packet", doc="an earlier window")
+
+        def on_ack(self, s, ack):
+            return self.change(s, window=ack.count / s.window)
+
+        def on_mark(self, s, ack):
+            return self.change(s, window=-self.b * s.window, last=s.window - s.last)
+
+    net = fc.load(SLOW)
+    flows = dataclasses.replace(net.flows[0], window=Twice())
+    with pytest.raises(ValueError, match="twice_w.on_ack: W stands for two numbers"):
+        fc.simulate_packets(dataclasses.replace(net, flows=(flows,)), until=2, seeds=(1,))
