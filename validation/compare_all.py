@@ -33,7 +33,7 @@ import fluidcc as fc
 from fluidcc.bundled import scenarios
 from fluidcc.bundled.validation.lab.beside import BETWEEN, LEAST, Beside, short_queues
 
-SEEDS = (1, 2, 3)
+SEEDS = tuple(range(1, 9))
 TRIPS = 200  # round trips that are measured
 CONSTANTS = 5  # time constants, or forty samples, to settle in
 SHORTEST, LONGEST = 40.0, 100.0  # s measured
@@ -154,11 +154,11 @@ def errors(found: dict[str, Any], quantity: str) -> Iterator[tuple[str, float]]:
 
 def write_table(records: list[dict[str, Any]], file: Path) -> None:
     """Write every quantity of every scenario as a line; what the model says against itself last."""
-    numbers = ("equilibrium", "fluid", "packets", "ci95", "difference")
+    numbers = ("equilibrium", "population", "fluid", "packets", "ci95", "difference")
     with file.open("w", newline="", encoding="utf-8") as out:
         table = csv.writer(out, lineterminator="\n")
-        heads = ("scenario", "from_s", "until_s", "status", "quantity", "unit", *numbers, "outside")
-        table.writerow(heads)
+        heads = ("scenario", "from_s", "until_s", "status", "quantity", "unit", *numbers)
+        table.writerow((*heads, "refused", "validity_warnings"))
         for found in records:
             span = (f"{found['warmup']:.4g}", f"{found['until']:.4g}")
             where = (found["scenario"], *span, found["equilibrium"]["status"])
@@ -167,7 +167,9 @@ def write_table(records: list[dict[str, Any]], file: Path) -> None:
                 reasons = [found["fluid_message"]]
             for row in found["rows"]:
                 cells = ("" if row[k] is None else f"{row[k]:.5g}" for k in numbers)
-                table.writerow((*where, row["name"], row["unit"], *cells, BETWEEN.join(reasons)))
+                refused = found["population"]["message"]
+                why = BETWEEN.join(reasons)
+                table.writerow((*where, row["name"], row["unit"], *cells, refused, why))
 
 
 def settled(found: dict[str, Any]) -> bool:

@@ -261,5 +261,5 @@ def test_packets_refuse_one_symbol_for_two_numbers():
 
     net = fc.load(SLOW)
     flows = dataclasses.replace(net.flows[0], window=Twice())
-    with pytest.raises(ValueError, match="twice_w.on_ack: W stands for two numbers"):
+    with pytest.raises(ValueError, match=r"twice_w\.on_ack: W stands for two numbers"):
         fc.simulate_packets(dataclasses.replace(net, flows=(flows,)), until=2, seeds=(1,))
