@@ -140,6 +140,7 @@ def quantities(found: dict[str, Any]) -> list[Beside]:
             *where, row["name"], row["unit"],
             row["equilibrium"] if row["fluid"] is None else row["fluid"],
             *(row[k] for k in ("packets", "ci95", "difference")), tuple(found["validity_warnings"]),
+            row["equilibrium"], row["population"], found["population"]["message"],
         )
         for row in found["rows"]
     ]  # fmt: skip

@@ -1,8 +1,9 @@
 """How far the fluid model is off, over all scenarios: a part of the page on validity."""
 
+import statistics
 from collections.abc import Sequence
 
-from fluidcc.bundled.validation.lab.beside import Beside, causes, medians, table
+from fluidcc.bundled.validation.lab.beside import Beside, causes, medians, relative, table
 
 _KINDS = {"goodput": "goodput", "utilization": "utilisation", "queue": "mean queue",
           "mark_fraction": "marks"}  # fmt: skip
@@ -14,8 +15,68 @@ def _row(name: str, rows: Sequence[Beside]) -> str:
     return f"| {name} | {len({row.scenario for row in rows})} | {' | '.join(cells)} |"
 
 
+_LEVELS = {"queue": "mean queue", "queue_std": "standard deviation of the queue",
+           "mark_fraction": "marks", "goodput": "goodput"}  # fmt: skip
+_WORST = 10  # scenarios
+
+
+def _levels(rows: Sequence[Beside]) -> list[str]:
+    """Errors of the equilibria, of means and of populations, where fluctuations are known."""
+    known = [row for row in rows if not row.refused]
+    names = list(dict.fromkeys(row.scenario for row in known))
+    lines = [
+        "## The population and its noise", "",
+        f"Of {len({row.scenario for row in rows})} scenarios the noise of {len(names)} is not "
+        f"refused: {', '.join(f'`{name}`' for name in names)}. Median of the relative errors of "
+        "their equilibria against packets, and the share within 10 % (20 % for deviations):", "",
+        "| quantity | | mean windows | population |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for kind, name in _LEVELS.items():
+        most = 0.2 if kind == "queue_std" else 0.1
+        cells = []
+        own = [row for row in known if row.kind == kind]
+        for level in ("equilibrium", "population"):
+            found = [relative(getattr(row, level), row) for row in own]
+            sizes = [abs(error) for error in found if error is not None]
+            within = sum(size <= most for size in sizes)
+            cells.append(
+                f"{100 * statistics.median(sizes):.1f} %, {within} of {len(sizes)}" if sizes else ""
+            )
+        lines.append(f"| {name} | {len(own)} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _worst(rows: Sequence[Beside]) -> list[str]:
+    """Scenarios in which mean windows are off most, with the other levels and why."""
+    queues = [row for row in rows if row.kind == "queue"]
+    errors = {row: relative(row.equilibrium, row) for row in queues}
+    worst = sorted((row for row in queues if errors[row] is not None),
+                   key=lambda row: -abs(errors[row] or 0.0))[:_WORST]  # fmt: skip
+    lines = [
+        "## The largest errors of mean windows",
+        "",
+        "| queue | packets ± deviation | mean windows | population | noise is refused as |",
+        "|---|---|---|---|---|",
+    ]
+    for row in [*worst, *(row for row in queues if row.scenario == "misra2003/mixed")]:
+        spread = next(
+            other.packets for other in rows
+            if (other.scenario, other.quantity) == (row.scenario, f"{row.quantity}_std")
+        )  # fmt: skip
+        lines.append(
+            f"| `{row.scenario}`, {row.quantity.split('.')[1]} | {row.packets:.3g} ± {spread:.3g} "
+            f"| {_beside(row.equilibrium, row)} | {_beside(row.population, row)} | {row.refused} |"
+        )
+    return [*lines, ""]
+
+
+def _beside(value: float | None, row: Beside) -> str:
+    error = relative(value, row)
+    return "" if value is None else f"{value:.3g} ({error:+.0%})"
+
+
 def pages() -> dict[str, str]:
-    """Medians of the errors, by validity warning."""
+    """Medians of the errors, by level and by validity warning, and the largest ones."""
     rows = table()
     lines = [
         "## Errors over all scenarios", "",
@@ -26,5 +87,6 @@ def pages() -> dict[str, str]:
         "|---" * (len(_KINDS) + 2) + "|",
         _row("none", [row for row in rows if not row.validity_warnings]),
         *(_row(cause, own) for cause, own in causes(rows).items()), "",
+        *_levels(rows), *_worst(rows),
     ]  # fmt: skip
     return {"theory/beside.md": "\n".join(lines)}

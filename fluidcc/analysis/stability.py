@@ -194,7 +194,7 @@ def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability
 def judge(eq: AnyEquilibrium, *, roots: int = 6, certify: bool = False) -> Stability:
     """`stability` at an equilibrium that is known."""
     if not eq.smooth:
-        return _of_population(eq) if is_population(eq) else _switching(eq)
+        return _of_population(eq, certify) if is_population(eq) else _switching(eq)
     try:
         linear = [eq.linear(side=side) for side in ((-1, 1) if eq.kinked else (0,))]
     except ValueError as fault:
@@ -218,7 +218,7 @@ def is_population(eq: Any) -> bool:
     return getattr(getattr(eq, "net", None), "closure", "") == "population"
 
 
-def _of_population(eq: Any) -> Stability:
+def _of_population(eq: Any, certify: bool) -> Stability:
     """Stability of the loop of a population: a count by its frequency response, and its margins."""
     try:
         loop = find_loop(eq)
@@ -226,6 +226,8 @@ def _of_population(eq: Any) -> Stability:
         message = "; ".join(dict.fromkeys(filter(None, [eq.message, str(refusal)])))
         return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq)
     unstable, notes = loop.unstable(), [eq.message]
+    if certify:
+        notes.append("no proof: a frequency response on a grid counts the roots of a population")
     try:
         found = margins(loop.gain, scale=1 / loop.clock.trip)
     except ArithmeticError as fault:

@@ -159,18 +159,25 @@ def make_command(verb: Verb) -> Callable[..., None]:
 _PATHS = word("PATH...", "Parameters.", list[str])
 
 
-@_verb(
-    "equilibrium", listed=True,
-    own={"closure": text("NAME", "What rules act on: mean windows, or the population's.")},
-)  # fmt: skip
-def _equilibrium(task: Task, faults: Faults, closure: str | None) -> Options:
-    """The equilibrium of the network, with its status."""
+_CLOSURE = {"closure": text("NAME", "What rules act on: mean windows, or the population's.")}
+
+
+def _closed(
+    task: Task, faults: Faults, closure: str | None, function: Callable[..., Any], **options: Any
+) -> Options:
+    """Options of a function, or the function with them, called with another closure."""
     if closure is None:
-        return {}
+        return options
     changes = {"model.closure": closure}
     if task.net is not None:
         faults.catch(fluidcc.replace, task.net, changes, where="--closure")
-    return lambda net: fluidcc.equilibrium(fluidcc.replace(net, changes, where="--closure"))
+    return lambda net: function(fluidcc.replace(net, changes, where="--closure"), **options)
+
+
+@_verb("equilibrium", own=_CLOSURE, listed=True)
+def _equilibrium(task: Task, faults: Faults, closure: str | None) -> Options:
+    """The equilibrium of the network, with its status."""
+    return _closed(task, faults, closure, fluidcc.equilibrium)
 
 
 @_verb("noise", "fluctuations", doing="fluctuations", listed=True)
@@ -180,11 +187,13 @@ def _noise(task: Task, faults: Faults) -> Options:
 
 
 @_verb(
-    "stability", own={"certify": flag("Prove the count of unstable roots rigorously.")}, listed=True
-)
-def _stability(task: Task, faults: Faults, certify: bool) -> Options:
+    "stability", listed=True,
+    own=_CLOSURE | {"certify": flag("Prove the count of unstable roots rigorously.")},
+)  # fmt: skip
+def _stability(task: Task, faults: Faults, closure: str | None, certify: bool) -> Options:
     """Stability of the equilibrium: roots and margins."""
-    return {"certify": True} if certify else {}
+    options = {"certify": True} if certify else {}
+    return _closed(task, faults, closure, fluidcc.stability, **options)
 
 
 @_verb("stability-map", "stability_map", grid=True)
@@ -193,11 +202,11 @@ def _map(task: Task, faults: Faults) -> Options:
     return {}
 
 
-@_verb("crossings", own={"along": word("PATH=LO:HI", "The range to search.")})
-def _crossings(task: Task, faults: Faults, along: str) -> Options:
+@_verb("crossings", own={"along": word("PATH=LO:HI", "The range to search.")} | _CLOSURE)
+def _crossings(task: Task, faults: Faults, along: str, closure: str | None) -> Options:
     """Every change of stability along one parameter."""
     path, low, high = interval(along, task, faults, "crossings")
-    return {"path": path, "low": low, "high": high}
+    return _closed(task, faults, closure, fluidcc.crossings, path=path, low=low, high=high)
 
 
 @_verb(

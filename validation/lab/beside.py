@@ -19,8 +19,9 @@ BETWEEN = " | "
 class Beside:
     """One quantity of a scenario in both engines; None where an engine has no number.
 
-    `validity_warnings` has the reasons for which the fluid model says itself that it does not
-    hold there.
+    `equilibrium` is that of mean windows, `population` that of all of them, and why its
+    fluctuations are `refused`. `validity_warnings` has the reasons for which the fluid model says
+    itself that it does not hold there.
     """
 
     scenario: str
@@ -33,6 +34,9 @@ class Beside:
     ci95: float | None
     difference: float | None
     validity_warnings: tuple[str, ...]
+    equilibrium: float | None = None
+    population: float | None = None
+    refused: str = ""
 
     @property
     def kind(self) -> str:
@@ -70,6 +74,9 @@ def table() -> list[Beside]:
                 number(row["ci95"]),
                 number(row["difference"]),
                 tuple(filter(None, row["validity_warnings"].split(BETWEEN))),
+                number(row["equilibrium"]),
+                number(row["population"]),
+                row["refused"],
             )
         )  # fmt: skip
     return found
@@ -82,6 +89,12 @@ def medians(rows: Sequence[Beside]) -> Mapping[str, tuple[float, int]]:
         if row.compares and row.difference is not None:
             sizes.setdefault(row.kind, []).append(abs(row.difference))
     return {kind: (statistics.median(found), len(found)) for kind, found in sizes.items()}
+
+
+def relative(value: float | None, row: Beside) -> float | None:
+    """Relative error of a number of a row; None if packets have too little for one."""
+    enough = row.packets is not None and row.packets >= LEAST.get(row.kind, 0.0)
+    return value / row.packets - 1 if value is not None and enough and row.packets else None
 
 
 def short_queues(rows: Sequence[Beside]) -> list[float]:
