@@ -7,11 +7,12 @@ and every crossing is solved for. Stability is not monotone: nothing here assume
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 9  # halvings of a cell while its roots cannot be matched
 _DOUBT = 0.1  # of a root's way: largest misfit between its velocities and its ends
-_CLOSE = 1e-10  # of the range: to a crossing of a population
+_CLOSE = 1e-7  # of the range: to a crossing of a population
 _GRAZE = 0.1  # of a root's way: how near the axis a turning point is looked at closely
 
 
@@ -227,25 +228,26 @@ def _of_population(
             raise ArithmeticError("the loop is nowhere real and negative")
         return -math.log(found)
 
-    def between(a: float, b: float) -> float:
-        """Where the count changes."""
-        try:
-            return float(brentq(excess, a, b, xtol=_CLOSE))  # type: ignore[arg-type]
-        except (ArithmeticError, ValueError):  # other turns of the loop are nearer to critical
-            first = at(a).unstable
-            while b - a > _CLOSE:
-                middle = (a + b) / 2
-                a, b = (middle, b) if at(middle).unstable == first else (a, middle)
-            return b
-
-    places = [float(t) for t in np.linspace(0.0, 1.0, points)]
-    found = []
-    for a, b in itertools.pairwise(places):
+    def within(a: float, b: float) -> Iterator[Crossing]:
+        """Changes of the count between two values."""
         below, above = at(a).unstable, at(b).unstable
         if below is None or above is None or below == above:
-            continue
-        t, becomes = between(a, b), "unstable" if above > below else "stable"
-        found.append(Crossing(scale.value(t), at(t).phase_crossover, becomes, below, above))
+            return
+        t = (a + b) / 2 if b - a < 2 * _CLOSE else math.nan
+        if abs(above - below) <= 2 and math.isnan(t):
+            with contextlib.suppress(ArithmeticError, ValueError):  # other turns are nearer
+                root = float(brentq(excess, a, b, xtol=_CLOSE / 10))  # type: ignore[arg-type]
+                sides = (at(max(root - _CLOSE, a)).unstable, at(min(root + _CLOSE, b)).unstable)
+                t = root if sides == (below, above) else math.nan
+        if math.isnan(t):
+            yield from within(a, (a + b) / 2)
+            yield from within((a + b) / 2, b)
+        else:
+            becomes = "unstable" if above > below else "stable"
+            yield Crossing(scale.value(t), at(t).phase_crossover, becomes, below, above)
+
+    places = [float(t) for t in np.linspace(0.0, 1.0, points)]
+    found = [c for a, b in itertools.pairwise(places) for c in within(a, b)]
     gaps = []
     for status, group in itertools.groupby(places, lambda t: "" if at(t).margins else at(t).status):
         unknown = list(group)

@@ -126,7 +126,7 @@ class Fluctuations(Result):
     >>> import fluidcc as fc
     >>> found = fc.fluctuations(fc.load("hollot2001/pi"))
     >>> found.status, round(found.links["bottleneck"].queue.std)
-    ('regular', 37)
+    ('regular', 38)
     """
 
     _view = "equilibria.FluctuationsView"
@@ -207,7 +207,7 @@ def fluctuations(net: Network) -> Fluctuations:
     >>> import fluidcc as fc
     >>> queue = fc.fluctuations(fc.load("hollot2001/pi")).links["bottleneck"].queue
     >>> [round(queue.quantiles[share]) for share in (0.05, 0.5, 0.95)]
-    [139, 200, 261]
+    [138, 200, 262]
     """
     eq = equilibrium(dataclasses.replace(as_fluid(net), closure="population"))
     margin = math.nan
@@ -226,7 +226,7 @@ def fluctuations(net: Network) -> Fluctuations:
 def _check_memory(eq: Equilibrium, loop: PopulationLoop, omega: Array, density: Array) -> None:
     """Raise NoLoop if a number that the queue law remembers often is at an end of its range."""
     name, law = eq.net.link_names[loop.k], eq.net.links[loop.k].queue
-    moves, values = loop.moves(1j * omega), flatten(eq.op.laws[loop.k])
+    moves, values = loop.answers[0].move(1j * omega), flatten(eq.op.laws[loop.k])
     for (field, own), value, move in zip(law.states.items(), values, moves, strict=True):
         std, ends = math.sqrt(_integral(omega, density * abs(move) ** 2)), own.info.within
         for end in () if ends is None else ends.ends:
@@ -341,7 +341,7 @@ def _describe(eq: Equilibrium, loop: PopulationLoop, margin: float) -> Fluctuati
         if abs(mean - end) < _SIGMAS * std:
             raise NoLoop(f"links.{name}: a queue of {mean:.4g} +- {std:.3g} packets often {what}")
     queue, mean_average = _normal(mean, std), eq.links[name].average
-    *_, answer = loop.answers[0](1j * omega)
+    *_, answer = loop.answers[0].emit(1j * omega)
     average = math.sqrt(_integral(omega, density * abs(answer) ** 2))
     for jump in _jumps(link, mean_average, _SIGMAS * average):
         raise NoLoop(

@@ -231,6 +231,8 @@ class _Point:
             except ValueError as edge:
                 raise _NoSlopes(value, "kink", f"at the end of a range: {edge}") from None
             short, long = (four[2] - four[1]) / (2 * step), (four[3] - four[0]) / (4 * step)
+            if not all(map(math.isfinite, four)):
+                raise _NoSlopes(value, "kink", f"{path}: no such number {share:.1%} away")
             size = max(abs(short), _ROUNDING * abs(value) / step)
             if not abs(short - long) <= alike * size:
                 raise _NoSlopes(value, "kink", f"{path}: differences of two lengths disagree")
@@ -351,7 +353,8 @@ def _of_population(eq: Equilibrium, of: Measure | Callable[[Equilibrium], Any]) 
     """A quantity at the equilibrium of a population; NaN if it has none."""
     if isinstance(of, Measure):
         if of.kind == "loop":
-            return _of_stability(judge(eq), of.key)
+            found = judge(eq)
+            return math.nan if found.unstable is None else _of_stability(found, of.key)
         of = of.read
     return float(of(eq))
 

@@ -8,6 +8,7 @@ Time is in round trips.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ _MET = 0.1  # reactions expected in a step along an orbit
 _STEPS = 160  # to 16 reactions
 _LONGEST = 1e4  # round trips of a step, at most
 _REACTIONS = 80  # to the stationary law of the chain
-_PRIORS = (0.3, 7.0)  # numbers remembered before a reaction
+_WINDOWS = (2.0, 11.0, 300.0)  # that reactions meet
+_PRIORS = (1e-3, 0.3, 0.9, 1.1, 3.0, 1e3)  # of these: numbers remembered before
 _TINY = 1e-300
 _RAREST = 1e-12  # probability of a signal
 LATE = Since(time=1e9, round_trip=1.0, window=1.0)
@@ -45,13 +47,14 @@ def forgets(law: AbstractWindowLaw) -> bool:
     own, base = type(law), AbstractWindowLaw
     if own.observe is not base.observe or own.on_tick is not base.on_tick:
         return False
-    one, w = Ack(1.0, 0.0, 0.1), 11.0
-    for react in (law.on_mark, law.on_loss):
+    one = Ack(1.0, 0.0, 0.1)
+    for react, w in itertools.product((law.on_mark, law.on_loss), _WINDOWS):
         each = []
-        for number in _PRIORS:
-            state = law.state_of(w, *(number for _ in law.states))
+        for factor in _PRIORS:
+            state = law.state_of(w, *(factor * w for _ in law.states))
             each.append(leaves(map_tree(lambda a, b: a + b, state, react(state, one))))
-        if any(abs(a - b) > 1e-9 * (1 + abs(a)) for a, b in zip(*each, strict=True)):
+        first, *others = (np.array(left, float) for left in each)
+        if any(np.any(abs(first - left) > 1e-9 * (1 + abs(first))) for left in others):
             return False
     return True
 

@@ -19,7 +19,6 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.population import (
     Population,
     Reaction,
-    listens_at_once,
     needs_round_trip,
     population,
 )
@@ -42,6 +41,10 @@ _ASIDE = 0.5  # per round trip: right of the imaginary axis
 _STEPS, _SAME, _ALIKE = 12, 1e-9, 1e-6  # of Newton's method; relative step at its end; one root
 _BUMP = 1e-6  # relative: step for a slope
 _FAR = 3.0  # per round trip: decay beyond which responses have no digits
+_RIGHT, _UP = np.array([0.1, 0.4, 1.0, 2.0]), np.linspace(0.0, 8.0, 17)[1:]  # per round trip
+_INTEGRATES = 1e-9  # per round trip: slower is an integrator
+_WHOLE = 0.1  # of a half turn
+_SLOWER, _BEFORE = 1e-2, 60  # of the slowest rate, and frequencies from there
 
 # Frequencies that resolve what happens within some round trips [rad per round trip].
 _PER_TRIP = np.unique(np.concatenate([
@@ -134,10 +137,9 @@ class Answering:
             return population(flows, numbers, np.array([trip]))
 
         self.law = law()
-        self._at_once = listens_at_once(flows)
         seen = {"mark": float(marks_seen(flows, signal)), "drop": float(signal.drop)}
         _, means = self._sums(np.array([1j * _STILL]))
-        self._gains, self._ratio = [], 1.0
+        self._gains = []
         for (name, probability), mean in zip(seen.items(), means, strict=True):
             if probability <= 0:
                 self._gains.append(0.0)
@@ -148,8 +150,6 @@ class Answering:
             )
             ratio = (high - low) / (2 * _NUDGE) / float(mean[0].real)
             self._gains.append(ratio / probability)
-            if name == "mark":
-                self._ratio = ratio
         self._table = np.stack(self.at(1j * _PER_TRIP))
         self._slopes = np.gradient(self._table, _PER_TRIP, axis=1)
 
@@ -164,8 +164,7 @@ class Answering:
         """Responses at z [per round trip]."""
         (power, other), (mean, lost) = self._sums(z)
         by_mark, by_loss = (gain * v for gain, v in zip(self._gains, (mean, lost), strict=True))
-        ratio = self._ratio if self._at_once else 1.0
-        return Response(by_mark, by_loss, ratio * power + other, ratio * mean + lost)
+        return Response(by_mark, by_loss, power + other, mean + lost)
 
     def on_axis(self, omega: Array) -> Response:
         """Responses at frequencies [rad per round trip], by cubic interpolation."""
@@ -212,26 +211,55 @@ class Clock(NamedTuple):
         return (1 - mixed - given) / (z * (1 - mixed))
 
 
+class QueueAnswer(NamedTuple):
+    """How a queue law answers its queue: change of what it remembers (n,) by itself, by the queue
+    and by the arrivals, which are the queue's change more than the link carries; and of what it
+    emits, the marks and the losses that flows receive [1/packet] and the average that it keeps.
+    """
+
+    A: Array
+    b: Array
+    b_arrivals: Array
+    C: Array
+    d: Array
+    d_arrivals: Array
+
+    def move(self, z: Array) -> Array:
+        """What is remembered (n, W), at z [1/s]."""
+        driven = (self.b + z[:, None] * self.b_arrivals)[..., None]
+        return np.linalg.solve(z[:, None, None] * np.eye(len(self.A)) - self.A, driven)[..., 0].T
+
+    def emit(self, z: Array) -> Array:
+        """Marks, losses and the average (3, W), at z [1/s]."""
+        return self.C @ self.move(z) + self.d[:, None] + self.d_arrivals[:, None] * z
+
+    @property
+    def rates(self) -> Array:
+        """Moduli of the eigenvalues [1/s]; 0 for what integrates."""
+        return abs(np.linalg.eigvals(self.A)) if len(self.A) else np.zeros(0)
+
+
 class PopulationLoop(NamedTuple):
     """The loop around link `k` of a network in the fluid model's version.
 
-    `members` has those of each group, `answers` what the marks and the losses that each receives,
-    and the average that the law keeps, do if the queue changes: (W,) each at z [1/s]; `moves` what
-    the numbers (n, W) do that the law remembers.
+    `members` has those of each group, and `answers` how the queue law answers for each.
     """
 
     net: Network
     k: int
     members: list[list[Member]]
-    answers: list[Callable[[Array], tuple[Array, Array, Array]]]
-    moves: Callable[[Array], Array]
+    answers: list[QueueAnswer]
     clock: Clock
 
     @property
     def frequencies(self) -> Array:
         """Frequencies [rad/s] that resolve the loop."""
         trips = [m.trip for own in self.members for m in own]
-        return np.unique(np.concatenate([_PER_TRIP / max(trips), _PER_TRIP / min(trips)]))
+        low = _PER_TRIP[0] / max(trips)
+        slow = [rate for rate in self.answers[0].rates if 0 < _SLOWER * rate < low]
+        before = np.geomspace(_SLOWER * min(slow), low, _BEFORE) if slow else np.zeros(0)
+        parts = (before, _PER_TRIP / max(trips), _PER_TRIP / min(trips))
+        return np.unique(np.concatenate(parts))
 
     def gain(self, omega: Array) -> Array:
         """Response (W,) of the open loop at frequencies [rad/s], with its sign changed: at -1 it is
@@ -242,7 +270,7 @@ class PopulationLoop(NamedTuple):
     def _gain(self, z: Array, responses: Callable[[Member], Response]) -> Array:
         loop: Any = 0.0
         for own, answer in zip(self.members, self.answers, strict=True):
-            mark, drop, _ = answer(z)
+            mark, drop, _ = answer.emit(z)
             for m in own:
                 found = responses(m)
                 answered = found.by_mark * mark + found.by_loss * drop
@@ -251,21 +279,41 @@ class PopulationLoop(NamedTuple):
         return loop
 
     def unstable(self) -> int:
-        """Number of unstable roots, by the turns of 1 + L around 0."""
+        """Number of unstable roots, by the turns of 1 + L around 0; what integrates begins a
+        quarter of a turn early. Raises NoLoop if the turns are no whole number.
+        """
         turned = np.unwrap(np.angle(1 + self.gain(self.frequencies)))
-        return round((turned[0] - turned[-1]) / math.pi)
+        integrating = int((self.answers[0].rates < _INTEGRATES / self.clock.trip).sum())
+        roots = (turned[0] - turned[-1]) / math.pi + integrating / 2
+        if abs(roots - round(roots)) > _WHOLE or round(roots) < 0:
+            raise NoLoop(f"the loop makes {roots:.3g} half turns, which is no count of roots")
+        return round(roots)
 
-    def roots(self) -> Array:
+    def roots(self, unstable: int) -> Array:
         """Roots (k,) [1/s] from the right, conjugates left out, that Newton's method finds from the
-        real axis and from frequencies at which the loop is nearly critical. There may be others.
+        real axis and from frequencies at which the loop is nearly critical. There may be others
+        left of the imaginary axis; none are given if the unstable ones are not as many as counted.
         """
         omega = self.frequencies
         near: Array = abs(1 + self.gain(omega))
         lowest = np.flatnonzero((near[1:-1] < near[:-2]) & (near[1:-1] < near[2:])) + 1
-        first = omega[lowest[np.argsort(near[lowest])][:_SOUGHT]]
+        first = omega[lowest[np.argsort(near[lowest])]]
         scale = 1 / self.clock.trip
-        z: Any = np.concatenate([1j * first, 1j * first + _ASIDE * scale, -scale * _ON_AXIS])
-        step = z
+        few = np.concatenate([
+            1j * first[:_SOUGHT], 1j * first[:_SOUGHT] + _ASIDE * scale, -scale * _ON_AXIS
+        ])  # fmt: skip
+        grid = np.add.outer(_RIGHT, 1j * _UP).ravel() * scale
+        for starts in (few, np.concatenate([few, 1j * first, grid])):
+            found = self._polished(starts)
+            right = sum(2 if root.imag > 0 else 1 for root in found if root.real > 0)
+            if right == unstable:
+                return np.array(found, complex)
+        return np.zeros(0, complex)
+
+    def _polished(self, starts: Array) -> list[complex]:
+        """Roots to which Newton's method leads, from the right."""
+        scale, z = 1 / self.clock.trip, starts
+        step: Any = z
         with np.errstate(all="ignore"):
             for _ in range(_STEPS):
                 value, beside = np.split(self._at(np.concatenate([z, z * (1 + _BUMP)])), 2)
@@ -275,9 +323,10 @@ class PopulationLoop(NamedTuple):
         sound = np.isfinite(z) & (abs(step) <= _SAME * abs(z)) & (np.imag(z) >= -_SAME * abs(z))
         found: list[complex] = []
         for root in z[sound]:
+            real = abs(root.imag) <= _SAME * abs(root)
             if all(abs(root - other) > _ALIKE * abs(root) for other in found):
-                found.append(complex(root))
-        return np.array(sorted(found, key=lambda root: -root.real), complex)
+                found.append(complex(root.real, 0.0) if real else complex(root))
+        return sorted(found, key=lambda root: -root.real)
 
     def _at(self, z: Array) -> Array:
         """1 + L at z [1/s]."""
@@ -291,10 +340,14 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
     """
     net, k, op = steady(eq.net), _only_queue(eq), eq.op
     link, queues = net.links[k], tuple(op.queues)
-    members, answers, moves, slowed = [], [], None, 0.0
+    members, answers, slowed = [], [], 0.0
     for name, flows, rate in zip(net.flow_names, net.flows, op.rates, strict=True):
         signal = received(flows, tuple(op.signals[j] for j in flows.route))
-        if k not in flows.route or not max(marks_seen(flows, signal), signal.drop) > 0:
+        if k not in flows.route:
+            raise NoLoop(f"flows.{name} does not pass links.{net.link_names[k]}")
+        if any(float(op.signals[j].either) > 0 for j in flows.route if j != k):
+            raise NoLoop(f"flows.{name} receives signals of several links")
+        if not max(marks_seen(flows, signal), signal.drop) > 0:
             raise NoLoop(f"flows.{name} receives no signal from links.{net.link_names[k]}")
         if type(flows.feedback).flight_size is not AbstractFeedback.flight_size:
             raise NoLoop(f"flows.{name}: flights that follow the marks of ACKs are not known")
@@ -314,13 +367,11 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
             Member(float(n), float(t), float(age), found[0 if alike else i])
             for i, (n, t, age) in enumerate(zip(numbers, trips, ages, strict=True))
         ])  # fmt: skip
-        answer, moves = _answers(link, op.laws[k], op.queues[k], op.lost[k], flows)
-        answers.append(answer)
+        answers.append(_answer(link, op.laws[k], op.queues[k], op.lost[k], flows))
         slowed += float((numbers * rates / trips).sum())
     share = float(link.cross) / float(link.capacity)
     clock = Clock(share, (1 - share) * float(link.capacity) / slowed)
-    assert moves is not None
-    return PopulationLoop(net, k, members, answers, moves, clock)
+    return PopulationLoop(net, k, members, answers, clock)
 
 
 def _only_queue(eq: Equilibrium) -> int:
@@ -341,31 +392,20 @@ def _only_queue(eq: Equilibrium) -> int:
     return busy[0]
 
 
-def _answers(
-    link: Link, x: Any, queue: Num, lost: Num, flows: Flows
-) -> tuple[Callable[[Array], tuple[Array, Array, Array]], Callable[[Array], Array]]:
-    """What the marks and losses that flows receive [1/packet], and the average that the law keeps,
-    do if the queue changes, at z [1/s]; and what the numbers do that the law remembers.
-    """
+def _answer(link: Link, x: Any, queue: Num, lost: Num, flows: Flows) -> QueueAnswer:
+    """How the law of a link answers its queue, as flows receive it."""
     state, shape = ravel(x)
     n, offered = len(state), offered_rate(link, queue, lost)
 
     def present(v: Num) -> Num:
-        x, q = shape(v[:n]), v[n]
-        rate = queue_law_rate(link, x, q, offered, ticks=True)
-        seen = received(flows, (emit_signal(link, x, q, offered),))
+        x, q, arrivals = shape(v[:n]), v[n], v[n + 1]
+        rate = queue_law_rate(link, x, q, arrivals, ticks=True)
+        seen = received(flows, (emit_signal(link, x, q, arrivals),))
         average = link.queue.average(x, q) + 0.0 * q
         return ops.concatenate([flatten(rate), flatten([seen.mark, seen.drop, average])])
 
-    slopes = jacobian(present, np.append(state, queue))
-    A, b, C, d = slopes[:n, :n], slopes[:n, n], slopes[n:, :n], slopes[n:, n]
-
-    def move(z: Array) -> Array:
-        driven = np.broadcast_to(b[:, None], (len(z), n, 1))
-        return np.linalg.solve(z[:, None, None] * np.eye(n) - A, driven)[..., 0].T
-
-    def answer(z: Array) -> tuple[Array, Array, Array]:
-        mark, drop, average = C @ move(z) + d[:, None]
-        return mark, drop, average
-
-    return answer, move
+    slopes = jacobian(present, np.append(state, [queue, offered]))
+    return QueueAnswer(
+        slopes[:n, :n], slopes[:n, n], slopes[:n, n + 1],
+        slopes[n:, :n], slopes[n:, n], slopes[n:, n + 1],
+    )  # fmt: skip

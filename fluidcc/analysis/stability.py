@@ -222,10 +222,16 @@ def _of_population(eq: Any, certify: bool) -> Stability:
     """Stability of the loop of a population: a count by its frequency response, and its margins."""
     try:
         loop = find_loop(eq)
+        unstable = loop.unstable()
     except NoLoop as refusal:
-        message = "; ".join(dict.fromkeys(filter(None, [eq.message, str(refusal)])))
+        own = "" if eq.message in str(refusal) else eq.message
+        message = "; ".join(filter(None, [own, str(refusal)]))
         return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq)
-    unstable, notes = loop.unstable(), [eq.message]
+    roots, notes = loop.roots(unstable), [eq.message]
+    if not len(roots):
+        notes.append("no roots: those that were found are not as many as the loop turns")
+    if eq.kinked:
+        notes.append("at a kink of the marking: of one side")
     if certify:
         notes.append("no proof: a frequency response on a grid counts the roots of a population")
     try:
@@ -237,7 +243,7 @@ def _of_population(eq: Any, certify: bool) -> Stability:
         notes.append(_UNSTABLE_LOOP)
     message = "; ".join(filter(None, notes))
     return Stability(
-        eq.status, message, unstable == 0, unstable, False, _both(loop.roots()), found, eq,
+        eq.status, message, unstable == 0, unstable, False, _both(roots), found, eq,
         population=loop,
     )  # fmt: skip
 

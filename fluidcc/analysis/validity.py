@@ -163,11 +163,11 @@ def _of_windows(eq: Equilibrium, settled: Equilibrium) -> Iterator[str]:
         adapts = leaves(eq.op.laws[k]) and not _drops(net.links[k], found.queue)
         if int(eq.op.codes[k]) == Regime.JUMP and name in eq.sliding and adapts:
             swing = _swing(settled, k)
-            if swing > _QUEUE * found.queue:
+            if not swing <= _QUEUE * found.queue:
+                some = "" if math.isnan(swing) else f" by some {swing:.2g} packets"
                 yield (
                     f"links.{name}: its law settles where it turns round, and windows of packets "
-                    f"move the queue by some {swing:.2g} packets to both sides, which need not "
-                    "balance as here"
+                    f"move the queue{some} to both sides, which need not balance as here"
                 )
         queue = settled.links[name].queue
         error = found.queue / queue - 1 if queue > 0 else math.inf
@@ -195,11 +195,15 @@ def _off(value: float, other: float) -> str:
 
 
 def _swing(settled: Equilibrium, k: int) -> float:
-    """Standard deviation of the flights of all flows over link k [packet], without a loop."""
+    """Standard deviation of the flights of all flows over link k [packet], without a loop; NaN if
+    it is not known.
+    """
     net, op, squares = steady(settled.net), settled.op, 0.0
     for flows in net.flows:
-        if k not in flows.route or flows.window.states:
+        if k not in flows.route:
             continue
+        if flows.window.states:
+            return math.nan
         signal = received(flows, tuple(op.signals[j] for j in flows.route))
         trips = np.ravel(round_trip(net, flows, tuple(op.queues)))
         law = population(flows, per_flow(signal, trips[:1]), trips[:1])

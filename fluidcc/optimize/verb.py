@@ -170,11 +170,8 @@ def _problem(
     sign = 1 if maximize is not None else -1
     goal = measure(net, str(maximize or minimize), where="maximize" if sign > 0 else "minimize")
     rules = [constraint(net, text) for text in subject_to]
-    critical = ("decay_rate", 0.0) if net.closure == "mean" else ("gain_margin", 1.0)
-    stable = Constraint(measure(net, critical[0]), 1, critical[1])
-    asked = any(
-        c.measure == stable.measure and c.sign > 0 and c.bound >= stable.bound for c in rules
-    )
+    stable = Constraint(measure(net, "decay_rate"), 1, 0.0)
+    asked = any(c.measure == stable.measure and c.sign > 0 and c.bound >= 0 for c in rules)
     if not asked and EQUILIBRIUM in (goal.engine, *(c.measure.engine for c in rules)):
         rules.append(stable)
     return Problem(net, varied, goal, sign, tuple(rules), corners(box), runs), box
