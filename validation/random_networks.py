@@ -6,7 +6,7 @@ One link with RED, PI or REM; one to three groups of NewReno flows with ECN or w
 ECN-mod flows; capacities of 2 to 200 Mbit/s, round trips of 10 to 200 ms, 4 to 30 packets a window.
 Network number k is the same on every machine. Packets run with two seeds for 300 round trips, 20 s
 at the least. Prints errors where the noise is not refused, and the share that is, with reasons.
-`validation/random_networks.csv` is the table of a whole run, which takes ten minutes.
+`validation/random_networks.csv` is the table of a whole run, which takes four minutes.
 """
 
 import argparse

@@ -44,6 +44,7 @@ _FAR = 3.0  # per round trip: decay beyond which responses have no digits
 _RIGHT, _UP = np.array([0.1, 0.4, 1.0, 2.0]), np.linspace(0.0, 8.0, 17)[1:]  # per round trip
 _INTEGRATES = 1e-9  # per round trip: slower is an integrator
 _WHOLE = 0.1  # of a half turn
+_REFINED, _BETWEEN = 4, 33  # times, and frequencies each time, beside the one nearest to critical
 _SLOWER, _BEFORE = 1e-2, 60  # of the slowest rate, and frequencies from there
 
 # Frequencies that resolve what happens within some round trips [rad per round trip].
@@ -282,7 +283,11 @@ class PopulationLoop(NamedTuple):
         """Number of unstable roots, by the turns of 1 + L around 0; what integrates begins a
         quarter of a turn early. Raises NoLoop if the turns are no whole number.
         """
-        turned = np.unwrap(np.angle(1 + self.gain(self.frequencies)))
+        omega = self.frequencies
+        for _ in range(_REFINED):  # where the loop is nearest to critical
+            k = int(np.clip(np.argmin(abs(1 + self.gain(omega))), 1, len(omega) - 2))
+            omega = np.union1d(omega, np.linspace(omega[k - 1], omega[k + 1], _BETWEEN))
+        turned = np.unwrap(np.angle(1 + self.gain(omega)))
         integrating = int((self.answers[0].rates < _INTEGRATES / self.clock.trip).sum())
         roots = (turned[0] - turned[-1]) / math.pi + integrating / 2
         if abs(roots - round(roots)) > _WHOLE or round(roots) < 0:
