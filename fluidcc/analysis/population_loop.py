@@ -62,7 +62,7 @@ class Response(NamedTuple):
 
     `by_mark` and `by_loss` are those of its mean flight to the probabilities of marks and losses;
     `power` is the spectral density of its flight under independent signals [packet^2 x round
-    trip], and `mean` the sum over its reactions, per round trip, of what each does to the flight.
+    trip], and `mean` that of signals which come evenly: what all of a round trip do to the flight.
     """
 
     by_mark: Array
@@ -139,6 +139,7 @@ class Answering:
 
         self.law = law()
         seen = {"mark": float(marks_seen(flows, signal)), "drop": float(signal.drop)}
+        self._probabilities = tuple(seen.values())
         _, means = self._sums(np.array([1j * _STILL]))
         self._gains = []
         for (name, probability), mean in zip(seen.items(), means, strict=True):
@@ -163,9 +164,10 @@ class Answering:
 
     def at(self, z: Array) -> Response:
         """Responses at z [per round trip]."""
-        (power, other), (mean, lost) = self._sums(z)
-        by_mark, by_loss = (gain * v for gain, v in zip(self._gains, (mean, lost), strict=True))
-        return Response(by_mark, by_loss, power + other, mean + lost)
+        powers, means = self._sums(z)
+        by_mark, by_loss = (gain * mean for gain, mean in zip(self._gains, means, strict=True))
+        signals = zip((by_mark, by_loss), self._probabilities, strict=True)
+        return Response(by_mark, by_loss, sum(powers), sum(v * p for v, p in signals))
 
     def on_axis(self, omega: Array) -> Response:
         """Responses at frequencies [rad per round trip], by cubic interpolation."""
