@@ -175,8 +175,9 @@ def record(monkeypatch, family, name):
         ("f_fluid", "F_RED_ecn_wait1"),
         ("a_homog", "A_homog_ecn_40ms_n25"),
         ("d_ecnmod", "D_fixedcap_pmax0.2_N10"),
-        ("d_ecnmod", "D_fixedcap_pmax0.2_N50"),
-        ("d_ecnmod", "D_fixedcap_pmax1.0_N50"),
+        ("d_ecnmod", "D_fixedcap_markp_pmax0.2_N50"),
+        ("a_homog", "A_homog_plain_40ms_n35"),
+        ("a_homog", "A_variant_gentle1_plain_40ms_n45"),
     ],
 )
 def test_ns2_has_these_queues(monkeypatch, family, name):
