@@ -166,8 +166,8 @@ class Answering:
         """Responses at z [per round trip]."""
         powers, means = self._sums(z)
         by_mark, by_loss = (gain * mean for gain, mean in zip(self._gains, means, strict=True))
-        signals = zip((by_mark, by_loss), self._probabilities, strict=True)
-        return Response(by_mark, by_loss, sum(powers), sum(v * p for v, p in signals))
+        marked, lost = self._probabilities
+        return Response(by_mark, by_loss, powers[0] + powers[1], marked * by_mark + lost * by_loss)
 
     def on_axis(self, omega: Array) -> Response:
         """Responses at frequencies [rad per round trip], by cubic interpolation."""
