@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Sequence
 
-from fluidcc.bundled.validation.lab.beside import Beside, causes, medians, relative, table
+from fluidcc.bundled.validation.lab.beside import Beside, causes, medians, table
 
 _KINDS = {"goodput": "goodput", "utilization": "utilisation", "queue": "mean queue",
           "mark_fraction": "marks"}  # fmt: skip
@@ -36,7 +36,7 @@ def _levels(rows: Sequence[Beside]) -> list[str]:
         cells = []
         own = [row for row in known if row.kind == kind]
         for level in ("equilibrium", "population"):
-            found = [relative(getattr(row, level), row) for row in own]
+            found = [row.error_of(getattr(row, level)) for row in own]
             sizes = [abs(error) for error in found if error is not None]
             within = sum(size <= most for size in sizes)
             cells.append(
@@ -49,7 +49,7 @@ def _levels(rows: Sequence[Beside]) -> list[str]:
 def _worst(rows: Sequence[Beside]) -> list[str]:
     """Scenarios in which mean windows are off most, with the other levels and why."""
     queues = [row for row in rows if row.kind == "queue"]
-    errors = {row: relative(row.equilibrium, row) for row in queues}
+    errors = {row: row.error_of(row.equilibrium) for row in queues}
     worst = sorted((row for row in queues if errors[row] is not None),
                    key=lambda row: -abs(errors[row] or 0.0))[:_WORST]  # fmt: skip
     lines = [
@@ -71,7 +71,7 @@ def _worst(rows: Sequence[Beside]) -> list[str]:
 
 
 def _beside(value: float | None, row: Beside) -> str:
-    error = relative(value, row)
+    error = row.error_of(value)
     return "" if value is None else f"{value:.3g} ({error:+.0%})"
 
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.characteristic import Characteristic
@@ -215,6 +214,8 @@ def _of_population(
     plane: Plane, path: str, unit: str, ends: tuple[float, float], points: int
 ) -> Crossings:
     """Crossings of a population: where the count changes, its loop is critical."""
+    from scipy.optimize import brentq  # others do not wait for it
+
     scale = plane.scales[0]
 
     @functools.cache

@@ -218,7 +218,7 @@ def fluctuations(net: Network) -> Fluctuations:
         distance = abs(1 + loop.gain(omega))
         margin = float(distance.min())
         _check_loop(loop, margin, float(omega[int(np.argmin(distance))]))
-        return _describe(eq, loop, margin)
+        return _describe(eq, loop, omega, distance)
     except NoLoop as refusal:
         return _refuse(eq, str(refusal), margin)
 
@@ -332,10 +332,11 @@ def _bursts(loop: PopulationLoop) -> float:
     return float(np.trapezoid(density, omega) + density[-1] * omega[-1]) / math.pi
 
 
-def _describe(eq: Equilibrium, loop: PopulationLoop, margin: float) -> Fluctuations:
+def _describe(eq: Equilibrium, loop: PopulationLoop, omega: Array, distance: Array) -> Fluctuations:
+    """Fluctuations by a loop at its frequencies (W,) [rad/s], which is at a `distance` from -1."""
     name, link = eq.net.link_names[loop.k], eq.net.links[loop.k]
-    capacity, omega = float(loop.net.links[loop.k].capacity), loop.frequencies
-    density = _disturbances(eq, loop, omega) / abs(1 + loop.gain(omega)) ** 2
+    capacity = float(loop.net.links[loop.k].capacity)
+    density = _disturbances(eq, loop, omega) / distance**2
     mean, std = eq.links[name].queue, math.sqrt(_integral(omega, density) + _bursts(loop))
     for end, what in ((0.0, "empties"), (float(link.buffer), "fills")):
         if abs(mean - end) < _SIGMAS * std:
@@ -360,7 +361,7 @@ def _describe(eq: Equilibrium, loop: PopulationLoop, margin: float) -> Fluctuati
     groups = {
         group: _window(own) for group, own in zip(eq.net.flow_names, loop.members, strict=True)
     }
-    peak = float(omega[int(np.argmax(density))])
+    peak, margin = float(omega[int(np.argmax(density))]), float(distance.min())
     return Fluctuations("regular", "", margin, peak, links, groups, omega, density, eq)
 
 

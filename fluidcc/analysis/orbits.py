@@ -17,7 +17,7 @@ import numpy as np
 from fluidcc import ops
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Since
 from fluidcc.ops import Num
-from fluidcc.programs import leaves, map_tree, scan, slope, unflatten
+from fluidcc.programs import leaves, map_tree, scan, unflatten
 
 if TYPE_CHECKING:
     from fluidcc.analysis.population import Reaction, Sending
@@ -69,20 +69,11 @@ class _Orbits:
     def rates(self, state: Any) -> tuple[Num, Num, Num, Any]:
         """Flight, ACKs and reactions in a round trip, and the change of the state in one."""
         window, sending = self.law.window(state), self.sending
-        flight, ack = sending.flight(window), sending.ack_of(state)
-        clean = (1 - sending.mark) * sending.growing(LATE, 0.0)
-
-        def grow(count: Num, elapsed: Num) -> Any:
-            return slope(
-                lambda k: self.law.on_ack(
-                    state, ack._replace(count=k * count, elapsed=k * elapsed)
-                ),
-                state, *ack,
-            )  # fmt: skip
-
-        by_ack, by_time = grow(clean, 0.0), grow(0.0, sending.rtt)
+        flight = sending.flight(window)
+        by_ack = sending.grow(state, sending.clean, 0.0)
+        by_time = sending.grow(state, 0.0, sending.rtt)
         grown = self.law.window(by_ack) * flight + self.law.window(by_time)
-        acks = ops.maximum(flight - grown / 2, flight / 2)  # the flight a round trip ago
+        acks = sending.acks(flight, grown)
         change = map_tree(lambda a, t: a * acks + t, by_ack, by_time)
         return flight, acks, acks * self.signals, change
 

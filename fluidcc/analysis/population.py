@@ -77,13 +77,13 @@ class Population(NamedTuple):
 
     flight: Num  # mean packets in flight
     window: Num  # mean over time [packet]
-    low: Num  # the smallest window
     windows: Num  # (M, B), between the points of the grid, and the last point
     flights: Num  # (M, B), of these windows
     crossing: Num  # (M - 1, B), round trips from point to point if nothing happens, at a ratio of 1
     time: Num  # (M, B), the shares of time at each window, listening
     reactions: tuple[Num, ...]  # per round trip, of each kind, at each window (M, B)
     kinds: tuple[Reaction, ...]  # marks, then losses, if there are any
+    places: tuple[Num, ...]  # (M, B), points of the grid below the windows that each kind leaves
     ack_ratio: Num  # ACKs, over those that the flight a round trip ago would bring
     lost_below: Num  # visits that lead below the grid, of all: 0 but for rounding
 
@@ -95,14 +95,6 @@ class Population(NamedTuple):
             for met, kind in zip(self.reactions, self.kinds, strict=True)
         )
         return sum(fallen) / self.flight
-
-    def place(self, w: Num) -> Num:
-        """Points of the grid below the windows (M, B) that reactions at each of its points leave;
-        none is above that point.
-        """
-        points = len(self.windows)
-        width = (self.windows[-1:] - self.low) / (points - 1)
-        return ops.clip((w - self.low) / width, 0.0, np.arange(float(points))[:, None])
 
 
 def why_no_population(flows: Flows) -> str:
@@ -137,20 +129,41 @@ class Sending:
         self._least_timer = options.min_rto
         self._others = 1.0 if options.limited_transmit else _DUPLICATES
 
-    def _ack(self, w: Num) -> tuple[Any, Ack]:
-        s = past_slow_start(self.flows, w)
-        return s.law, acknowledgement(self.flows, s, self.signal, self.rtt)
+    @property
+    def clean(self) -> Num:
+        """Share of the ACKs of a sender that listens on which its window may grow."""
+        return (1 - self.mark) * self.growing(LATE, 0.0)
 
-    def ack_of(self, state: Any) -> Ack:
+    def _state(self, w: Num) -> Any:
+        return past_slow_start(self.flows, w).law
+
+    def _ack(self, state: Any) -> Ack:
         """One acknowledgement to a sender whose law has this state."""
         s = past_slow_start(self.flows, self.law.window(state))._replace(law=state)
         return acknowledgement(self.flows, s, self.signal, self.rtt)
 
+    def grow(self, state: Any, count: Num, elapsed: Num) -> Any:
+        """Change of the law's state by growth, for `count` ACKs and `elapsed` seconds."""
+        one = self._ack(state)
+        return slope(
+            lambda k: self.law.on_ack(state, one._replace(count=count * k, elapsed=elapsed * k)),
+            state, *one,
+        )  # fmt: skip
+
+    def acks(self, flight: Num, grown: Num) -> Num:
+        """ACKs in a round trip of listening: the flight a round trip ago."""
+        return ops.maximum(flight - 0.5 * grown, 0.5 * flight)
+
+    def _react(self, w: Num, *, lost: bool) -> tuple[Any, Any]:
+        """The law's state as a reaction meets windows, and its change."""
+        state = self._state(w)
+        one = self._ack(state)
+        return state, self.law.on_loss(state, one) if lost else self.law.on_mark(state, one)
+
     def after(self, w: Num, *, lost: bool, window: Num) -> Any:
         """The law's state after a reaction that met windows w and left others."""
-        state, one = self._ack(w)
-        change = self.law.on_loss(state, one) if lost else self.law.on_mark(state, one)
-        return self.law.with_window(map_tree(lambda a, b: a + b, state, change), window)
+        changed = map_tree(lambda a, b: a + b, *self._react(w, lost=lost))
+        return self.law.with_window(changed, window)
 
     def whole(self, w: Num) -> Num:
         """Whole packets of windows, their mean over the intervals."""
@@ -176,31 +189,23 @@ class Sending:
         ACKs take steps; the growth is that of the smooth course through them, to second order.
         """
 
-        def grow(w: Num, count: float, elapsed: float) -> Num:
-            state, one = self._ack(w)
-            change = slope(
-                lambda k: self.law.on_ack(
-                    state, one._replace(count=count * k, elapsed=elapsed * k)
-                ),
-                state, *one,
-            )  # fmt: skip
-            return self.law.window(change)
+        def grown(w: Num, count: float, elapsed: float) -> Num:
+            return self.law.window(self.grow(self._state(w), count, elapsed))
 
-        step = grow(w, 1.0, 0.0)
-        return 1.5 * step - 0.5 * grow(w + step, 1.0, 0.0), grow(w, 0.0, 1.0) * self.rtt
+        step = grown(w, 1.0, 0.0)
+        return 1.5 * step - 0.5 * grown(w + step, 1.0, 0.0), grown(w, 0.0, 1.0) * self.rtt
 
     def cut(self, w: Num, *, lost: bool) -> Num:
         """The window left by a reaction to a loss or to a mark."""
         if self._whole_cuts:
             w = self.whole(w)
-        state, one = self._ack(w)
-        change = self.law.on_loss(state, one) if lost else self.law.on_mark(state, one)
+        _, change = self._react(w, lost=lost)
         left = ops.clip(w + self.law.window(change), self.law.min_window, self.law.max_window)
         return ops.maximum(self.whole(left), self.law.min_window) if self._whole_cuts else left
 
     def drift(self, w: Num) -> Num:
         """Mean change of a window on an ACK, if all are listened to."""
-        growing = (1 - self.mark) * self.growing(LATE, 0.0) * self.growth(w)[0]
+        growing = self.clean * self.growth(w)[0]
         return growing + self.mark * (self.cut(w, lost=False) - w)
 
     def window_after(self, w: Num, acks: Num) -> Num:
@@ -215,9 +220,8 @@ class Sending:
     def reactions(self, w: Num) -> tuple[Num, Num, tuple[Reaction, ...]]:
         """ACKs and growth [packet] per round trip of listening, and the reactions."""
         flight, (by_ack, by_time) = self.flight(w), self.growth(w)
-        clean = (1 - self.mark) * self.growing(LATE, 0.0)
-        grown = clean * by_ack * flight + by_time
-        acks = ops.maximum(flight - 0.5 * grown, 0.5 * flight)  # the flight a round trip ago
+        clean = self.clean
+        acks = self.acks(flight, clean * by_ack * flight + by_time)
         growth = ops.where(w < self.law.max_window, acks * clean * by_ack + by_time, 0.0)
         return acks, growth, (self._marks(w, acks), *self._losses(w, acks))
 
@@ -314,21 +318,21 @@ def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> 
     signal, rtt = map_tree(_as_row, signal), _as_row(rtt)
     low, top = flows.window.min_window, _largest(flows, signal, rtt)
     width = (top - low) / (points - 1)
-    grid = low + width * np.arange(float(points))[:, None]
+    index = np.arange(float(points))[:, None]
+    grid = low + width * index
     w = ops.concatenate([grid[:-1] + width / 2, grid[-1:]])  # of reactions, and at the top
     sender = Sending(flows, signal, rtt, width)
     ack_rate, growth, kinds = sender.reactions(w)
     rate: Any = sum(kind.rate for kind in kinds)
     shares = [kind.rate / ops.maximum(rate, _TINY) for kind in kinds]
-    places = [ops.clip((kind.landing - low) / width, 0.0, points - 1.0) for kind in kinds]
+    places = [ops.clip((kind.landing - low) / width, 0.0, index) for kind in kinds]
     least = ops.maximum(rate * width / _MOST_MET, _TINY)  # where windows next to never grow
     crossing = width / ops.maximum(growth, least)[:-1]  # round trips from point to point
     met = rate[:-1] * crossing
 
-    def land(landed: Num, reacting: Num, k: Num, row: list) -> Num:
-        """Add what reactions between points k and k + 1 bring to the points where they lead."""
+    def land(landed: Num, reacting: Num, row: list) -> Num:
+        """Add what reactions between two points bring to the points where they lead."""
         for place, share in row:
-            place = ops.minimum(place, k)
             below = ops.minimum(ops.floor(place), points - 2.0)
             landed = ops.add_at(landed, below, reacting * share * (1 - place + below))
             landed = ops.add_at(landed, below + 1, reacting * share * (place - below))
@@ -338,14 +342,14 @@ def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> 
         landed, risen = carry
         k, keep, own = row
         entered = risen / keep
-        landed = land(landed, entered - risen, k, own)
+        landed = land(landed, entered - risen, own)
         return (landed, entered - landed[k[0].astype(int)]), entered
 
     pairs = list(zip(places, shares, strict=True))
     ends = [(place[-1], share[-1]) for place, share in pairs]
-    landed = land(0.0 * w, rate[-1], points - 1.0 + 0.0 * rtt[0], ends)
+    landed = land(0.0 * w, rate[-1], ends)
     rows = (
-        np.arange(points - 1.0)[:, None] + 0.0 * met,
+        index[:-1] + 0.0 * met,
         ops.exp(-met),
         [(place[:-1], share[:-1]) for place, share in pairs],
     )
@@ -368,13 +372,13 @@ def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> 
     return Population(
         flight=(flying / ack_ratio + away) / whole,
         window=((time * w).sum(axis=0) / ack_ratio + windows) / whole,
-        low=low,
         windows=w,
         flights=flights,
         crossing=crossing,
         time=time / (ack_ratio * whole)[None],
         reactions=tuple(r / whole[None] for r in by_kind),
         kinds=kinds,
+        places=tuple(places),
         ack_ratio=ack_ratio,
         lost_below=below_low / ops.maximum(entered.sum(axis=0), _TINY),
     )
@@ -426,8 +430,7 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
     In NumPy equal ones are found once: round trips matter for losses and for growth by time alone.
     """
     if flows.window.states:
-        sending = Sending(flows, map_tree(_as_row, signal), _as_row(rtt), 1.0)
-        return means_over_orbits(sending)
+        return means_over_orbits(_remembering(flows, signal, rtt))
     if ops.traced(*signal, rtt):
         found = population(flows, signal, rtt)
         return found.window, found.flight
@@ -440,12 +443,17 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
     return found.window[all_of], found.flight[all_of]
 
 
+def _remembering(flows: Flows, signal: Signal, rtt: Num) -> Sending:
+    """The rules of a sender on its orbits, where windows stand for whole packets."""
+    return Sending(flows, map_tree(_as_row, signal), _as_row(rtt), 1.0)
+
+
 def grid_error(flows: Flows, signal: Signal, rtt: Num) -> Num:
     """Relative change of the mean flight (B,) on twice as many windows, or what is left of the
     visits at the bottom, if that is more.
     """
     if flows.window.states:
-        sending = Sending(flows, map_tree(_as_row, signal), _as_row(rtt), 1.0)
+        sending = _remembering(flows, signal, rtt)
         coarse, fine = (means_over_orbits(sending, k * ORBIT_POINTS)[1] for k in (1, 2))
         return abs(coarse / fine - 1)
     coarse, fine = (population(flows, signal, rtt, k * POINTS) for k in (1, 2))

@@ -92,9 +92,8 @@ def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
     kinds = [map_tree(lambda v: np.broadcast_to(v, w.shape), kind) for kind in found.kinds]
     rates = [found.ack_ratio[0] * kind.rate for kind in kinds]
     crossing = found.crossing / found.ack_ratio[0]
-    places = [found.place(kind.landing) for kind in kinds]
-    below = [np.minimum(place.astype(int), len(w) - 2) for place in places]
-    above = [place - k for place, k in zip(places, below, strict=True)]
+    below = [np.minimum(place.astype(int), len(w) - 2) for place in found.places]
+    above = [place - k for place, k in zip(found.places, below, strict=True)]
     spent = [_until_listening(z, kind, flight) for kind in kinds]
     late = [np.exp(-z * kind.dwell) for kind in kinds]
     # From a point on: the flight until the next point, or what a reaction brings. Reactions lead

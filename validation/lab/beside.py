@@ -46,8 +46,16 @@ class Beside:
     @property
     def compares(self) -> bool:
         """Whether there is enough in packets for a relative error."""
-        enough = self.packets is not None and self.packets >= LEAST.get(self.kind, 0.0)
-        return self.difference is not None and enough
+        return self.difference is not None and self._enough
+
+    @property
+    def _enough(self) -> bool:
+        return self.packets is not None and self.packets >= LEAST.get(self.kind, 0.0)
+
+    def error_of(self, value: float | None) -> float | None:
+        """Relative error of another number; None if packets have too little for one."""
+        known = value is not None and self.packets and self._enough
+        return value / self.packets - 1 if known else None
 
 
 def table() -> list[Beside]:
@@ -89,12 +97,6 @@ def medians(rows: Sequence[Beside]) -> Mapping[str, tuple[float, int]]:
         if row.compares and row.difference is not None:
             sizes.setdefault(row.kind, []).append(abs(row.difference))
     return {kind: (statistics.median(found), len(found)) for kind, found in sizes.items()}
-
-
-def relative(value: float | None, row: Beside) -> float | None:
-    """Relative error of a number of a row; None if packets have too little for one."""
-    enough = row.packets is not None and row.packets >= LEAST.get(row.kind, 0.0)
-    return value / row.packets - 1 if value is not None and enough and row.packets else None
 
 
 def short_queues(rows: Sequence[Beside]) -> list[float]:
