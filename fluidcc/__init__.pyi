@@ -75,10 +75,10 @@ from fluidcc.scenario.network import Network as Network
 from fluidcc.scenario.paths import number_at as number_at
 from fluidcc.scenario.paths import paths as paths
 from fluidcc.scenario.paths import replace as replace
-from fluidcc.sweep.job import Progress as Progress
+from fluidcc.sweep.chunks import SweepData as SweepData
+from fluidcc.sweep.chunks import SweepStatus as SweepStatus
+from fluidcc.sweep.chunks import sweep_status as sweep_status
+from fluidcc.sweep.progress import Progress as Progress
 from fluidcc.sweep.result import Sweep as Sweep
-from fluidcc.sweep.run import SweepData as SweepData
-from fluidcc.sweep.run import SweepStatus as SweepStatus
 from fluidcc.sweep.run import sweep as sweep
-from fluidcc.sweep.run import sweep_status as sweep_status
 from fluidcc.sweep.simulate_map import simulate_map as simulate_map

@@ -227,7 +227,8 @@ def _read(opened: Callable[[], Any], where: str, expected: str) -> str:
         raise refused(f"a file that is no UTF-8 text (byte {error.start})") from None
 
 
-_ENDING = ".seal"
+SEAL = ".seal"
+"""Ending of the files with the seals of those that a library keeps."""
 
 
 def seal(*parts: bytes) -> str:
@@ -272,7 +273,7 @@ def sealed(folder: Path, name: str, *patterns: str) -> Iterator[None]:
     On entry, files that differ from their seals are deleted, so that the library makes them anew;
     on exit all are sealed. Python sources stay: the caller writes them, and others may be reading.
     """
-    mark = folder / f"{name}{_ENDING}"
+    mark = folder / f"{name}{SEAL}"
     known = mark.read_bytes() if mark.exists() else b""
     if known != _seals(folder, patterns):
         known = b""
@@ -302,7 +303,7 @@ def _seals(folder: Path, patterns: tuple[str, ...]) -> bytes:
 def damaged(folder: Path) -> list[Path]:
     """Files in and below a folder of libraries that differ from their seals."""
     out = []
-    for mark in sorted(folder.rglob(f"*{_ENDING}")):
+    for mark in sorted(folder.rglob(f"*{SEAL}")):
         for line in mark.read_text(encoding="utf-8", errors="replace").splitlines():
             known, _, name = line.partition(" ")
             file = mark.parent / name

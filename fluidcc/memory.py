@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fluidcc.arrays import jax
-
 LIMITS = (  # of containers, by their two kinds
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -33,11 +31,15 @@ class TooLittleMemory(ValueError):
 
 def chosen() -> Any:
     """The setting `jax.default_device` of this thread: a device, a platform's name, or None."""
+    from fluidcc.arrays import jax  # heavy, and packet runs do without
+
     return jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def place() -> Any:
     """The device where JAX computes with arrays that were put on none."""
+    from fluidcc.arrays import jax
+
     device = chosen()
     return device if isinstance(device, jax.Device) else jax.local_devices(backend=device)[0]
 
@@ -46,6 +48,8 @@ def in_place(function: Callable[[A], T]) -> Callable[[A], T]:
     """The function for other threads to call: on the device chosen in this thread, as the choice
     belongs to each thread.
     """
+    from fluidcc.arrays import jax
+
     device = chosen()
 
     def call(argument: A) -> T:

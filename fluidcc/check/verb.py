@@ -34,6 +34,7 @@ from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of, own_laws, register, restore
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import Numbers, network_system, record_at_rest
+from fluidcc.packets.hooks import compile_ahead
 from fluidcc.result import Result, plain
 from fluidcc.results.compare import Comparison, compare
 from fluidcc.scenario.build import build
@@ -407,6 +408,7 @@ def check_law(
         if not any(law in laws.values() for laws in LAWS.values()):
             register(law)
         kind = kind_of(law)
+        compile_ahead()
         return LawReport(law.name, kind, tuple(_findings(law, kind, scenario, progress)))
     finally:
         restore(before)

@@ -40,6 +40,7 @@ from fluidcc.optimize.solve import (
     solve,
     solve_worst_case,
 )
+from fluidcc.packets.hooks import compile_ahead
 from fluidcc.packets.plan import PacketError
 from fluidcc.programs import compiling
 from fluidcc.results.compare import Comparison, compare
@@ -129,6 +130,8 @@ def optimize(
         net, vary, maximize, minimize, subject_to, over_scenarios or {}, integer,
         _runs(until, warmup, seeds),
     )  # fmt: skip
+    if verification:
+        compile_ahead()
     effort = Effort(_count("starts", starts), _count("trials", trials), seed)
     if box:
         problem, found = solve_worst_case(problem, box, effort, progress=progress)

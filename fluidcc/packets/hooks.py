@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import hashlib
 import importlib.util
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ import numpy as np
 
 from fluidcc.folders import (
     ELSEWHERE,
+    SEAL,
     SHOWING,
     compiled_folder,
     find_kept,
@@ -37,6 +39,7 @@ from fluidcc.folders import (
 )
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Law, State
 from fluidcc.laws.parameters import parameter_values
+from fluidcc.machine import processors
 from fluidcc.module import skeleton
 from fluidcc.packets.engine import loop
 from fluidcc.packets.engine import records as r
@@ -84,8 +87,7 @@ def module_from(text: str, *, uses: str = "") -> ModuleType:
     `uses` is the hash of whatever the text imports and compiles with. Raises OSError if there is
     no room for it anywhere.
     """
-    name = f"rules_{_hash(text, uses)}"
-    folder = compiled_folder(_FOLDER)
+    name, folder = _name(text, uses), compiled_folder(_FOLDER)
     try:
         return _import(name, text, folder)
     except OSError as error:
@@ -95,6 +97,10 @@ def module_from(text: str, *, uses: str = "") -> ModuleType:
     except OSError as error:
         text = f"{error.strerror}: {ELSEWHERE}, TMPDIR one for the time being"
         raise OSError(error.errno, text, str(folder)) from None
+
+
+def _name(text: str, uses: str) -> str:
+    return f"rules_{_hash(text, uses)}"
 
 
 def _import(name: str, text: str, folder: Path) -> ModuleType:
@@ -258,12 +264,37 @@ def part({names}):
 '''
 
 
+def compiled_entries() -> ModuleType:
+    """The module with the entry points, compiled here unless they are kept."""
+    return module_from(_ENTRIES, uses=_package_hash())
+
+
+_AHEAD = f"from {__name__} import compiled_entries; compiled_entries()"
+
+
+@functools.cache
+def compile_ahead() -> subprocess.Popen | None:
+    """Let another process compile the entry points, which takes ten seconds, unless they are kept
+    or this one has no second processor: what else a packet run needs is compiled in the meantime.
+    """
+    mark = compiled_folder(_FOLDER) / f"{_name(_ENTRIES, _package_hash())}{SEAL}"
+    if INTERPRETED or mark.exists() or processors() < 2 or not sys.executable:
+        return None
+    nothing = subprocess.DEVNULL
+    with contextlib.suppress(OSError):  # whoever needs the entry points compiles them
+        command = [sys.executable, "-P", "-c", _AHEAD]
+        return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing)
+    return None
+
+
 @functools.cache
 def entry_points() -> tuple[Callable[[int, float, int], int], Callable[[int, float], None]]:
     """`advance` and `settle` of the engine, compiled unless the engine is interpreted."""
     if INTERPRETED:
         return loop.advance, loop.settle
-    module = module_from(_ENTRIES, uses=_package_hash())
+    if (other := compile_ahead()) is not None:
+        other.wait()
+    module = compiled_entries()
     return module.advance, module.settle
 
 

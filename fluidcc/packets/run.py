@@ -28,7 +28,7 @@ from fluidcc.packets.accounts import (
 from fluidcc.packets.build import TOO_MANY_IN_FLIGHT, Simulation
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import INTERPRETED
-from fluidcc.packets.hooks import entry_points, trace_addresses
+from fluidcc.packets.hooks import compile_ahead, entry_points, trace_addresses
 from fluidcc.packets.plan import PacketError, Plan, plan
 from fluidcc.scenario.network import LONGEST, Network
 
@@ -355,12 +355,13 @@ def simulate_packets(
         )
     if threads is not None and threads < 1:
         raise PacketError(f"threads: expected at least 1, got {threads!r}")
+    compile_ahead()
     chosen, layout = _checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
-    entry_points()
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     file = None if trace is None else Path(trace)
     batch = _Batch(layout, chosen, times, samples, elide, file)
+    entry_points()  # compiled before threads start
     workers = min(threads or most_threads(), len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [pool.submit(batch.perform, k) for k in range(len(chosen))]

@@ -22,6 +22,7 @@ from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import interpret_signal, received
 from fluidcc.model.simulate import FLOW_KEYS, LINK_KEYS, Trajectory, simulate
 from fluidcc.packets.accounts import half_width, shortest
+from fluidcc.packets.hooks import compile_ahead
 from fluidcc.packets.plan import plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
 from fluidcc.quantities import in_packets
@@ -193,6 +194,7 @@ def compare(
         raise ValueError(f"until: expected a time in s, got {until!r}")
     if not 0 <= warmup < until:
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
+    compile_ahead()
     means = dataclasses.replace(net, closure="mean")
     eq, noise = equilibrium(means), fluctuations(net)
     wanted = _wanted(net, until)

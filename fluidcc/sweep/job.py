@@ -23,28 +23,9 @@ from fluidcc.laws.own import Carried, files, origins, source_of
 from fluidcc.result import is_interrupted
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
-from fluidcc.sweep.result import (
-    Blocks,
-    Grid,
-    Sweep,
-    evaluate_point,
-    join,
-    memory_of,
-    table_of,
-    tabulate_point,
-    to_bytes,
-    with_outcome,
-)
-
-GRID_VERBS = {
-    "fluidcc.analysis.stability_map.stability_map": 16384,
-    "fluidcc.sweep.simulate_map.simulate_map": 256,
-}
-"""Verbs of a network and a grid, and the most points that each takes at once.
-
-They compute points together, and start some from the results of neighbours, so that the results
-depend on this number.
-"""
+from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, inner, name_of
+from fluidcc.sweep.result import Sweep, evaluate_point
+from fluidcc.sweep.table import join, memory_of, table_of, tabulate_point, to_bytes, with_outcome
 
 
 class Chunk(NamedTuple):
@@ -130,18 +111,6 @@ def code() -> str:
     return f"{fingerprint(*SHOWING)} {major}.{minor}"
 
 
-def name_of(verb: Callable[..., Any]) -> str:
-    """Module and name of a function, or of the function inside a `functools.partial`."""
-    inner = _inner(verb)
-    return f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', '')}"
-
-
-def _inner(verb: Callable[..., Any]) -> Any:
-    while isinstance(verb, functools.partial):
-        verb = verb.func
-    return verb
-
-
 def options_of(verb: Callable[..., Any]) -> dict[str, Any]:
     """Options of a `functools.partial`, as plain data.
 
@@ -192,8 +161,8 @@ def description(
     """The data that the results depend on: scenario, grid, verb with its options, user-defined laws
     and code.
     """
-    inner = _inner(verb)
-    source = "" if inner.__module__.startswith("fluidcc.") else source_of(inner)
+    function = inner(verb)
+    source = "" if function.__module__.startswith("fluidcc.") else source_of(function)
     return {
         "scenario": dumps(net),
         "grid": {path: _plain(path, values) for path, values in axes.items()},
@@ -209,57 +178,6 @@ _BYTES = 64_000_000  # most results in a chunk
 _GROWTH = 8  # most growth from chunk to chunk, as the first ones also compile
 _LEAST = 1.0  # seconds of work; a shorter chunk is not worth a file
 _DEATHS = 2  # deaths of processes at the same block that stop the sweep
-
-
-class Progress(float):
-    """The finished share, with the counts behind it.
-
-    Parameters
-    ----------
-    done, failed, total
-        Points: finished, finished without a valid result, and all.
-    left
-        Time until the end [s]; None if it is not known yet.
-
-    Examples
-    --------
-    >>> import fluidcc as fc
-    >>> fc.Progress(3, 0, 12)
-    3 of 12 points, 0 failed
-    >>> round(fc.Progress(3, 0, 12), 2)
-    0.25
-    """
-
-    done: int
-    failed: int
-    total: int
-    left: float | None
-
-    def __new__(cls, done: int, failed: int, total: int, left: float | None = None) -> "Progress":
-        """The share of `done` in `total`."""
-        self = super().__new__(cls, done / total if total else 1.0)
-        self.done, self.failed, self.total, self.left = done, failed, total, left
-        return self
-
-    def __repr__(self) -> str:
-        left = "" if self.left is None else f", {self.left:.0f} s left"
-        return f"{self.done} of {self.total} points, {self.failed} failed{left}"
-
-
-class Clock:
-    """Turns counts into `Progress`; the time left follows from the rate since its creation."""
-
-    def __init__(self, total: int, done: int = 0, failed: int = 0) -> None:
-        self.total, self.done, self.failed = total, done, failed
-        self._done_before, self._started = done, time.monotonic()
-
-    def count(self, points: int, failed: int) -> Progress:
-        """Add finished points, of which some failed."""
-        self.done, self.failed = self.done + points, self.failed + failed
-        new = self.done - self._done_before
-        seconds_each = (time.monotonic() - self._started) / new if new else None
-        left = None if seconds_each is None else seconds_each * (self.total - self.done)
-        return Progress(self.done, self.failed, self.total, left)
 
 
 class Plan:

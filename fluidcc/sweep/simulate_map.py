@@ -32,8 +32,9 @@ from fluidcc.model.simulate import (
 )
 from fluidcc.result import failure
 from fluidcc.scenario.network import Network
-from fluidcc.sweep.job import Clock, Progress
-from fluidcc.sweep.result import Grid, Sweep, evaluate_point
+from fluidcc.sweep.grid import Grid
+from fluidcc.sweep.progress import Clock, Progress
+from fluidcc.sweep.result import Sweep, evaluate_point
 
 
 def simulate_map(

@@ -15,7 +15,7 @@ import xarray as xr
 from fluidcc.errors import SweepStopped
 from fluidcc.folders import UNFINISHED, is_sound, sealed_name, whole
 from fluidcc.sweep.job import Chunk
-from fluidcc.sweep.result import from_bytes, join
+from fluidcc.sweep.table import from_bytes, join
 
 try:
     import fcntl

@@ -16,7 +16,8 @@ import fluidcc as fc
 from fluidcc import memory
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.results.export import write
-from fluidcc.sweep import job, simulate_map
+from fluidcc.sweep import simulate_map
+from fluidcc.sweep.grid import GRID_VERBS
 
 SLOW = fc.load("hollot2001/slow")
 PLANE = {"link.queue.w_q": np.geomspace(1e-5, 1e-3, 6), "flow.n": np.linspace(40.0, 90.5, 5)}
@@ -54,7 +55,7 @@ def test_packets_have_the_given_seeds_at_every_point():
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setitem(job.GRID_VERBS, "fluidcc.analysis.stability_map.stability_map", 9)
+    monkeypatch.setitem(GRID_VERBS, "fluidcc.analysis.stability_map.stability_map", 9)
 
 
 def test_maps_are_the_same_however_they_are_cut(small_blocks, tmp_path):
@@ -188,6 +189,7 @@ def test_launches_stay_on_the_device_that_was_chosen():
     code = """
 import jax, numpy as np, fluidcc as fc
 from fluidcc.sweep import simulate_map
+from fluidcc.sweep.grid import GRID_VERBS
 ran, integrate = [], simulate_map.integrate
 def watched(*args, **options):
     found = integrate(*args, **options)
@@ -206,7 +208,7 @@ assert all(devices == {there} for devices in ran), ran
 
 
 def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
-    monkeypatch.setitem(job.GRID_VERBS, "fluidcc.sweep.simulate_map.simulate_map", 2)
+    monkeypatch.setitem(GRID_VERBS, "fluidcc.sweep.simulate_map.simulate_map", 2)
     verb = functools.partial(fc.simulate_map, until=3.0, points=TIMES)
     kept = fc.sweep(SLOW, CORNERS, verb, folder=tmp_path / "a", workers=0).to_dataset()
     again = fc.sweep(SLOW, CORNERS, verb, folder=tmp_path / "a", workers=0).to_dataset()

@@ -5,10 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jax.core import Tracer
 
-from fluidcc import quantities
-from fluidcc.arrays import jax
+from fluidcc import ops, quantities
 from fluidcc.result import View
 from fluidcc.results.axes import (
     PALE,
@@ -128,7 +126,7 @@ class SolutionView(View):
         from fluidcc.dde.integrate import Status
 
         solution = self.found
-        if isinstance(solution.status, Tracer):
+        if ops.is_tracer(solution.status):
             return [Line("Solution that JAX traces")]
         codes, ends = np.ravel(solution.status), np.ravel(solution.status_time)
         steps = np.ravel(solution.steps)
@@ -145,6 +143,8 @@ class SolutionView(View):
 
     def draw(self, figure: "SubFigure") -> None:
         """Components of the state of a delay equation over time."""
+        from fluidcc.arrays import jax  # heavy, and views of packet runs do without
+
         solution = self.found
         if np.ndim(solution.status):
             raise TypeError("a batch of solutions has no picture: choose one, with jax.tree.map")
