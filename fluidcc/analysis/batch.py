@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.spatial
 
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
@@ -115,8 +114,10 @@ def _continue_roots(systems: Linear, places: Array, out: ManyRoots) -> Array:
         done, left = np.sum(sound), left[~sound]
         if not len(left) or done < _WORTHWHILE * len(left):
             break
+        from scipy.spatial import KDTree  # heavy, and few maps come here
+
         known = np.flatnonzero(out.certified)
-        _, place = scipy.spatial.KDTree(places[known]).query(places[left])
+        _, place = KDTree(places[known]).query(places[left])
         seeds = roots[:, known[place]]
     return left
 

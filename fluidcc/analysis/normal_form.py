@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from fluidcc.analysis.delay_equation import EquationEquilibrium, flat_field, flat_lags
 from fluidcc.analysis.equilibrium import Equilibrium, OperatingPoint
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import free_states, linearize
@@ -43,6 +42,7 @@ from fluidcc.ops import Num
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
+    from fluidcc.analysis.delay_equation import EquationEquilibrium
     from fluidcc.analysis.scan import AnyEquilibrium
 
 TIMES = 8  # of a period: resolves the third harmonic
@@ -108,7 +108,7 @@ def normal_form(equilibrium: AnyEquilibrium, frequency: float) -> NormalForm:
     if equilibrium.kinked:
         return nothing("at a kink of the marking: no derivatives of third order")
     try:
-        if isinstance(equilibrium, EquationEquilibrium):
+        if not isinstance(equilibrium, Equilibrium):
             derivatives = functools.partial(_of_equation, equilibrium)
             return reduced(
                 equilibrium.linear(), np.tile(equilibrium.flat, 2), frequency, derivatives
@@ -217,6 +217,8 @@ def _times(frequency: Num) -> Num:
 
 def _of_equation(equilibrium: EquationEquilibrium, *motion: Any) -> Any:
     """Taylor coefficients for a delay equation."""
+    from fluidcc.analysis.delay_equation import flat_field, flat_lags
+
     field, lags = (
         flat_field(equilibrium.equation, equilibrium.y),
         flat_lags(equilibrium.equation, equilibrium.y),

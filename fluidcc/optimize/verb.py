@@ -50,7 +50,6 @@ from fluidcc.scenario.paths import full_path
 _BOX = 4  # parameters that span a box of scenarios, at most: its corners are 16 then
 
 
-@compiling()
 def optimize(
     net: Network,
     vary: Mapping[str, Iterable[Any]],
@@ -133,10 +132,11 @@ def optimize(
     if verification:
         compile_ahead()
     effort = Effort(_count("starts", starts), _count("trials", trials), seed)
-    if box:
-        problem, found = solve_worst_case(problem, box, effort, progress=progress)
-    else:
-        found = solve(problem, effort, progress=progress)
+    with compiling():  # the verification asks about a few networks, once each
+        if box:
+            problem, found = solve_worst_case(problem, box, effort, progress=progress)
+        else:
+            found = solve(problem, effort, progress=progress)
     return _optimum(problem, found, effort, verification)
 
 
