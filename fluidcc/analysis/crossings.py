@@ -28,6 +28,7 @@ from fluidcc.analysis.scan import (
     Sample,
     Scale,
     Scan,
+    count_together,
     ends_of,
     equilibrium_of,
     family,
@@ -286,6 +287,7 @@ def _samples(scan: Scan, piece: list[Place]) -> list[Sample]:
     distinct = [p for p, q in itertools.pairwise(piece) if q.t > p.t] + [piece[-1]]
     if not piece[0].spot.smooth or len(distinct) < 2:
         return []
+    count_together([p.spot for p in distinct])
     towards = [middle if p.t != middle else piece[-1].t for p in distinct]
     return [scan.sample(p, t) for p, t in zip(distinct, towards, strict=True)]
 

@@ -22,11 +22,10 @@ from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.roots import (
     first_approximations,
     located,
-    nearby_root,
     polish,
     without_conserved,
 )
-from fluidcc.analysis.winding import Count, count_roots
+from fluidcc.analysis.winding import Count, count_roots, counts
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.laws.parameters import Interval
 from fluidcc.scenario.network import Network
@@ -206,6 +205,14 @@ class Spot:
         return located(self.roots) if number is None else number
 
 
+def count_together(spots: Sequence[Spot]) -> None:
+    """Count the unstable roots of spots of one regime, which costs little more than of one."""
+    characteristic = Characteristic(Linear.stack([spot.linear for spot in spots]))
+    found = counts(characteristic, np.arange(len(spots)), np.zeros(len(spots)))
+    for spot, count in zip(spots, found, strict=True):
+        vars(spot)["counted"] = count
+
+
 @dataclasses.dataclass(frozen=True)
 class Plane:
     """A family of models over one or two parameters, each as a number in [0, 1]."""
@@ -275,9 +282,14 @@ class Scan:
         roots = np.concatenate([waves, real])
         step = math.copysign(min(_NEARBY, abs(towards - place.t) / 2), towards - place.t)
         ahead = Characteristic(self.place(place.t + step).spot.linear)
-        moved = np.array([nearby_root(ahead, s) for s in roots], complex)
+        # one step of Newton's method; waves on the loop, which has no poles of the classes nearby
+        whole = (roots.imag == 0) | (not ahead.layout.classes)
+        slope = ahead.log_slope(roots, np.zeros(len(roots), int), whole)
+        known = np.isfinite(slope)  # else the root has stayed where it was
+        with np.errstate(divide="ignore", invalid="ignore"):
+            velocity = np.where(known, -1 / np.where(known, slope * step, 1.0), 0.0)
         unstable = located(found) if count is None else count
-        return Sample(place.t, roots, (moved - roots) / step, unstable, count is not None)
+        return Sample(place.t, roots, velocity, unstable, count is not None)
 
     def breaks(self, a: Place, b: Place) -> list[tuple[Place, Place]]:
         """Changes of regime between two places, each as the two places on its sides."""
