@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jax.core import ShapedArray, Tracer
 from jax.experimental import serialize_executable
 
@@ -68,10 +69,18 @@ def compile_once(
         chosen: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
         if chosen is not None or any(isinstance(n, Tracer) or _is_elsewhere(n) for n in numbers):
             return jitted(*args, **named)
-        return program(tree, tuple(map(jax.typeof, numbers)), options)(**given)
+        return program(tree, tuple(map(_kind, numbers)), options)(**given)
 
     vars(call)["lower"] = jitted.lower
     return call
+
+
+_NUMBER = jax.typeof(np.float64(0))
+
+
+def _kind(number: Any) -> Any:
+    """Shape and type of a number, at once for those that are most."""
+    return _NUMBER if type(number) is np.float64 else jax.typeof(number)
 
 
 def _is_elsewhere(number: Any) -> bool:

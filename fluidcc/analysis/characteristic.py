@@ -82,13 +82,12 @@ class Layout:
     def split(self, flat: Array) -> Blocks:
         """View storage (k, total) as blocks."""
         c, b, g, k = self.classes, self.width, self.border, len(flat)
-        cuts = np.cumsum([c * b * b, c * b * g, c * g * b])
-        p, q, r, s = np.split(flat, cuts, axis=1)
+        to_q, to_r, to_s = c * b * b, c * b * (b + g), c * b * (b + 2 * g)
         return Blocks(
-            p.reshape(k, c, b, b),
-            q.reshape(k, c, b, g),
-            r.reshape(k, c, g, b),
-            s.reshape(k, g, g),
+            flat[:, :to_q].reshape(k, c, b, b),
+            flat[:, to_q:to_r].reshape(k, c, b, g),
+            flat[:, to_r:to_s].reshape(k, c, g, b),
+            flat[:, to_s:].reshape(k, g, g),
         )
 
     def padding(self) -> Array:
@@ -291,6 +290,8 @@ class Characteristic:
 
 def _inverse(matrices: Array) -> tuple[Array, Array]:
     """Inverse of each matrix of a stack, infinite if singular, and its log det."""
+    if not matrices.size:
+        return matrices, np.zeros(matrices.shape[:-2], complex)
     sign, size = np.linalg.slogdet(matrices)
     singular = (sign == 0)[..., None, None]
     safe = np.where(singular, np.eye(matrices.shape[-1]), matrices)

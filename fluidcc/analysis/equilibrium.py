@@ -188,22 +188,35 @@ def equilibrium(net: Network) -> Equilibrium:
     group  round trips  window [packet]  rtt [ms]  rate [packet/s]  mark_probability
     tcp              1            15.74    251.84             62.5         0.0080727
     """
+    fluid = as_fluid(net)
+    arrays = steady(fluid)  # with mean voice calls, in double precision
+    if faults := _no_populations(fluid):
+        op, *_ = search(dataclasses.replace(arrays, closure="mean"))
+        return _undetermined(fluid, op, "; ".join(faults))
+    return described(net, search(arrays))
+
+
+Searches = tuple[OperatingPoint, ...]
+"""Operating points from empty queues and all starts of the laws."""
+
+
+def search(arrays: Network) -> Searches:
+    """Operating points of a fluid network in double precision."""
+    starts = max(len(link.queue.initial_states(0.0)) for link in arrays.links)
+    nothing = ops.zeros_like(ops.stack([link.capacity for link in arrays.links]))
+    return tuple(find_operating_point(arrays, nothing, start) for start in range(starts))
+
+
+def described(net: Network, searches: Searches) -> Equilibrium:
+    """The equilibrium to which these searches led, with its status and messages."""
     noted, net = advice(net), as_fluid(net)
-    arrays = steady(net)  # with mean voice calls, in double precision
-    nothing = np.zeros(len(net.links))
-    if faults := _no_populations(net):
-        op = find_operating_point(dataclasses.replace(arrays, closure="mean"), nothing)
-        return _undetermined(net, op, "; ".join(faults))
-    op = find_operating_point(arrays, nothing)
-    notes = []
+    arrays, (op, *others), notes = steady(net), searches, []
     if len(net.links) > 1:
         longest = [float(min(link.buffer, 1e4)) for link in net.links]
         other = find_operating_point(arrays, np.asarray(longest))
         if _differ(op, other):
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
             notes.append(f"not unique: another start ends at queues of {queues} packets")
-    starts = max(len(link.queue.initial_states(0.0)) for link in net.links)
-    others = [find_operating_point(arrays, nothing, start) for start in range(1, starts)]
     others = [other for other in others if _differ(op, other)]
     notes += [_range_message(net, k, [op, *others]) for k in range(len(net.links)) if others]
     return _describe(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))

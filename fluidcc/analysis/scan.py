@@ -283,7 +283,7 @@ class Scan:
         step = math.copysign(min(_NEARBY, abs(towards - place.t) / 2), towards - place.t)
         ahead = Characteristic(self.place(place.t + step).spot.linear)
         # one step of Newton's method; waves on the loop, which has no poles of the classes nearby
-        whole = (roots.imag == 0) | (not ahead.layout.classes)
+        whole = (np.imag(roots) == 0) | (not ahead.layout.classes)
         slope = ahead.log_slope(roots, np.zeros(len(roots), int), whole)
         known = np.isfinite(slope)  # else the root has stayed where it was
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -14,17 +14,11 @@ import numpy as np
 
 from fluidcc.analysis.balance import holds
 from fluidcc.analysis.batch import filled, in_threads, many_roots
-from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.equilibrium import Searches, described, equilibrium, search
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
-from fluidcc.analysis.operating_point import (
-    AGREE,
-    OperatingPoint,
-    Regime,
-    find_operating_point,
-    steady_state,
-)
+from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, steady_state
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, is_population, judge
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
@@ -33,7 +27,7 @@ from fluidcc.executables import compile_once
 from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.ops import Num
-from fluidcc.programs import compiling
+from fluidcc.programs import compiling, map_tree
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import axes_of, replace
@@ -189,10 +183,14 @@ def stability_map(
     """
     axes, units = axes_of(net, over)
     grid = [dict(zip(axes, v, strict=True)) for v in itertools.product(*axes.values())]
-    found = _solve_batch(net, axes, grid)
+    found, searches = _solve_batch(net, axes, grid)
     points = []
     for i, changes in enumerate(grid):
-        points.append(found[i] if i in found else _solve_point(net, changes))
+        if i in found:
+            points.append(found[i])
+        else:
+            ends = map_tree(lambda v, i=i: v[i], searches)
+            points.append(_solve_point(net, changes, ends))
         if progress is not None:
             progress((i + 1) / len(grid))
     return StabilityMap(axes, units, tuple(points), len(found))
@@ -200,12 +198,14 @@ def stability_map(
 
 def _solve_batch(
     net: Network, axes: Mapping[str, tuple], grid: list[dict[str, Any]]
-) -> dict[int, MapPoint]:
-    """The points with a smooth equilibrium, by their number in the grid."""
+) -> tuple[dict[int, MapPoint], Searches]:
+    """The points with a smooth equilibrium, by their number in the grid, and the ends of the
+    searches at all points.
+    """
     stacked = members(net, axes) if grid and _batchable(net) else None
     if stacked is None:
-        return {}
-    rests = at_rest(stacked)
+        return {}, ()
+    rests, searches = at_rest(stacked)
     shape = [len(values) for values in axes.values()]
     out = {}
     chosen = np.flatnonzero(rests.smooth)
@@ -223,14 +223,14 @@ def _solve_batch(
                 rightmost=None if np.isnan(s.real) else s, proven=bool(roots.proven[k]),
                 queues=dict(zip(names, rests.queues[i].tolist(), strict=True)),
             )  # fmt: skip
-    return out
+    return out, searches
 
 
-def _solve_point(net: Network, changes: dict[str, Any]) -> MapPoint:
+def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> MapPoint:
     """One point by `stability`; without cycles if the equilibrium is on a discontinuity."""
     try:
         here = replace(net, changes)
-        rest = equilibrium(here)
+        rest = described(here, searches) if searches else equilibrium(here)
         queues = {name: link.queue for name, link in rest.links.items()}
         if not (rest.smooth or is_population(rest)):
             return MapPoint(changes, rest.status, rest.message, queues=queues)
@@ -277,14 +277,16 @@ def _agrees(first: OperatingPoint, second: OperatingPoint) -> Num:
 
 @compile_once
 @jax.vmap
-def _solve(net: Network) -> tuple[Network, OperatingPoint, Num]:
-    """The fluid network, its operating point, and whether all initial states of laws lead to it."""
+def _solve(net: Network) -> tuple[Network, Searches, Num]:
+    """The fluid network, its operating points from all initial states of laws, and whether these
+    are one.
+    """
     net = steady(net)
-    op = find_operating_point(net, jnp.zeros(len(net.links)))
+    op, *others = searches = search(net)
     alone = op.moved <= AGREE
-    for start in range(1, max(len(link.queue.initial_states(0.0)) for link in net.links)):
-        alone = alone & _agrees(op, find_operating_point(net, jnp.zeros(len(net.links)), start))
-    return net, op, alone
+    for other in others:
+        alone = alone & _agrees(op, other)
+    return net, searches, alone
 
 
 def _hold_jumps(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, Num]:
@@ -324,15 +326,15 @@ def _linearise(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> Ope
     return jax.vmap(linearise)(net, op, alone)
 
 
-def at_rest(stacked: Network) -> OperatingPoints:
-    """OperatingPoints of networks whose leaves have a first axis for them."""
+def at_rest(stacked: Network) -> tuple[OperatingPoints, Searches]:
+    """OperatingPoints of networks whose leaves have a first axis for them, and their searches."""
     count = len(jax.tree.leaves(stacked)[0])
 
-    def block(part: slice) -> OperatingPoints:
+    def block(part: slice) -> tuple[OperatingPoints, Searches]:
         some = jax.tree.map(lambda x: filled(x[part], _TOGETHER), stacked)
-        net, op, alone = _solve(some)
-        jumps = bool(np.any(np.asarray(op.codes) == Regime.JUMP))
-        found = _linearise(net, op, alone, jumps)
+        net, searches, alone = _solve(some)
+        jumps = bool(np.any(np.asarray(searches[0].codes) == Regime.JUMP))
+        found = _linearise(net, searches[0], alone, jumps), searches
         return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
 
     parts = in_threads(block, count, _TOGETHER)
@@ -365,18 +367,22 @@ def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:
         trials = [(values, to_arrays(replace(net, values))) for values in _edges(axes)]
     except ValueError:
         return None
-    traced = jax.jit(functools.partial(_changed, tuple(axes)))
+    paths = tuple(axes)
     for values, expected in trials:
-        if not _same(traced(base, [float(v) for v in values.values()]), expected):
+        if not _same(_changed(paths, base, [float(v) for v in values.values()]), expected):
             return None
     grid = np.meshgrid(*(np.asarray(v, float) for v in axes.values()), indexing="ij")
-    many = jax.vmap(functools.partial(_changed, tuple(axes)), in_axes=(None, 0))
-    stacked = jax.jit(many)(base, [g.ravel() for g in grid])
-    return jax.tree.map(np.asarray, stacked)
+    return jax.tree.map(np.asarray, _all_changed(paths, base, [g.ravel() for g in grid]))
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def _changed(paths: tuple[str, ...], net: Network, values: list[Num]) -> Network:
     return replace(net, dict(zip(paths, values, strict=True)))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _all_changed(paths: tuple[str, ...], net: Network, values: list[Num]) -> Network:
+    return jax.vmap(functools.partial(_changed, paths), in_axes=(None, 0))(net, values)
 
 
 def _edges(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
