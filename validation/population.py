@@ -2,10 +2,11 @@
 
     uv run python validation/population.py
 
-Prints three tables, in four minutes: queues of the bundled scenarios whose groups all have a
+Prints four tables, in six minutes: queues of the bundled scenarios whose groups all have a
 stationary law, with packets from `compare_all.csv`; queues of ns-2's records of families a, d and
 f; and windows of flows that are marked or lose packets with one probability, with packets run
-anew. Links count if packets have more than one packet in their queue.
+anew; and more and more flows with a share of the link each that stays. Links count if packets have
+more than one packet in their queue.
 """
 
 import csv
@@ -113,6 +114,23 @@ def constant() -> Iterator[tuple[str, float, float, float]]:
             yield name, p, float(runs.to_dataset()["group_window_mean"].mean()), window
 
 
+def growing() -> Iterator[tuple[int, float, float, fc.Fluctuations, float]]:
+    """More and more flows with 62.5 packet/s each under RED whose packets per flow and time
+    constant stay: their number; packets' queue over it, and its standard deviation over its root;
+    the population; the queue of mean windows over the number.
+    """
+    for n in (20, 40, 80, 160, 320):
+        red = fc.laws.RED(min_th=1.0 * n, max_th=13.0 * n, p_max=0.1, w_q=0.002 / n)
+        link = fc.Link(queue=red, capacity=62.5 * n, buffer=20.0 * n)
+        flows = fc.Flows(window=NewReno(), n=np.array([float(n)]), rtt=np.array([0.15]))
+        net = fc.Network(links=(link,), flows=(flows,))
+        runs = fc.simulate_packets(net, until=360, warmup=60, seeds=range(1, 5)).to_dataset()
+        mean, variance = (float(runs[f"link_queue_{key}"].mean()) for key in ("mean", "var"))
+        noise = fc.fluctuations(fc.replace(net, {"model.closure": "population"}))
+        (own,) = fc.equilibrium(net).links.values()
+        yield n, mean / n, math.sqrt(variance / n), noise, own.queue / n
+
+
 def show(title: str, rows: list[Row]) -> None:
     """Print a table, with the median errors of what is not refused."""
     print(f"\n| {title} | packets: mean, std | mean windows | population | noise: std | |")
@@ -142,6 +160,15 @@ def main() -> None:
     print("\n| window under one probability | | packets | population |\n|---|---|---|---|")
     for name, p, packets, window in constant():
         print(f"| {name} | {p:g} | {packets:.4g} | {window:.4g} ({window / packets - 1:+.1%}) |")
+    print("\n| flows | packets per flow: mean, std | mean windows | population | noise: std |")
+    print("|---|---|---|---|---|")
+    for n, mean, std, noise, own in growing():
+        (queue,) = (link.queue for link in noise.links.values())
+        population, spread = queue.mean / n, queue.std / math.sqrt(n)
+        print(
+            f"| {n} | {mean:.4g}, {std:.3g} | {own:.4g} ({own / mean - 1:+.1%}) | {population:.4g} "
+            f"({population / mean - 1:+.1%}) | {spread:.3g} ({spread / std - 1:+.0%}) |"
+        )
 
 
 if __name__ == "__main__":
