@@ -34,7 +34,7 @@ _ENDING = ".program"
 _LAPACK = b"lapack_"  # begins the names of its functions in a program
 # XLA's newer emitters of fused loops for processors: programs are as fast without, and compile in
 # two thirds of the time
-_OPTIONS = {"xla_cpu_use_fusion_emitters": False}
+_EMITTERS = "xla_cpu_use_fusion_emitters"
 
 
 def compile_once(
@@ -120,10 +120,19 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
     if executable is not None:
         return executable
     before = len(_fetched)
-    made = lower().compile(compiler_options=_OPTIONS)
+    made = _compile(lower())
     if len(_fetched) == before:  # else it has lost its functions, and cannot be saved again
         _save(made, folder, stem)
     return made
+
+
+def _compile(lowered: Any) -> Callable[..., Any]:
+    try:
+        return lowered.compile(compiler_options={_EMITTERS: False})
+    except jax.errors.JaxRuntimeError as error:
+        if _EMITTERS not in str(error):
+            raise
+        return lowered.compile()  # versions of JAX without these emitters
 
 
 def _loaded(file: Path, data: bytes, tree: Any) -> Callable[..., Any] | None:
