@@ -132,7 +132,7 @@ def _compile(lowered: Any) -> Callable[..., Any]:
     except jax.errors.JaxRuntimeError as error:
         if _EMITTERS not in str(error):
             raise
-        return lowered.compile()  # versions of JAX without these emitters
+        return lowered.compile()  # later versions of JAX leave no choice
 
 
 def _loaded(file: Path, data: bytes, tree: Any) -> Callable[..., Any] | None:
