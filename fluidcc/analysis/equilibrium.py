@@ -193,7 +193,7 @@ def equilibrium(net: Network) -> Equilibrium:
     if faults := _no_populations(fluid):
         op, *_ = search(dataclasses.replace(arrays, closure="mean"))
         return _undetermined(fluid, op, "; ".join(faults))
-    return described(net, search(arrays))
+    return conclude(net, arrays, search(arrays))
 
 
 Searches = tuple[OperatingPoint, ...]
@@ -207,10 +207,12 @@ def search(arrays: Network) -> Searches:
     return tuple(find_operating_point(arrays, nothing, start) for start in range(starts))
 
 
-def described(net: Network, searches: Searches) -> Equilibrium:
-    """The equilibrium to which these searches led, with its status and messages."""
+def conclude(net: Network, arrays: Network, searches: Searches) -> Equilibrium:
+    """The equilibrium of a network to which the searches with its `arrays` led, with its status and
+    messages.
+    """
     noted, net = advice(net), as_fluid(net)
-    arrays, (op, *others), notes = steady(net), searches, []
+    (op, *others), notes = searches, []
     if len(net.links) > 1:
         longest = [float(min(link.buffer, 1e4)) for link in net.links]
         other = find_operating_point(arrays, np.asarray(longest))

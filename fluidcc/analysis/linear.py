@@ -42,6 +42,12 @@ class Linear:
         """Number of states and of outputs."""
         return self.A.shape[-1], self.C.shape[-2]
 
+    @property
+    def structure(self) -> tuple:
+        """All but the numbers: systems that are equal in it can be stacked."""
+        owners = (self.pick, self.state_owner, self.output_owner)
+        return (self.size, self.signals, self.conserved, *(tuple(o.tolist()) for o in owners))
+
     def __getitem__(self, index: Any) -> Linear:
         """One of several systems, or those with some indices."""
         return self._of(*(x[index] for x in (self.A, self.B, self.C, self.D, self.lag)))
@@ -54,7 +60,7 @@ class Linear:
         """Several systems as one; raises ValueError if their structures differ."""
         first = systems[0]
         for i, other in enumerate(systems):
-            if _structure(other) != _structure(first):
+            if other.structure != first.structure:
                 raise ValueError(f"system {i} has another structure than the first")
         parts = zip(*((s.A, s.B, s.C, s.D, s.lag) for s in systems), strict=True)
         return first._of(*(np.stack(part) for part in parts))
@@ -114,11 +120,6 @@ class Linear:
             output_owner=self.output_owner[used],
             signals=tuple(tuple(int(index[j]) for j in s if used[j]) for s in self.signals),
         )
-
-
-def _structure(system: Linear) -> tuple:
-    owners = (system.pick, system.state_owner, system.output_owner)
-    return (system.size, system.signals, system.conserved, *(tuple(o.tolist()) for o in owners))
 
 
 def full_matrix(

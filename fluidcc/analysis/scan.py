@@ -206,11 +206,18 @@ class Spot:
 
 
 def count_together(spots: Sequence[Spot]) -> None:
-    """Count the unstable roots of spots of one regime, which costs little more than of one."""
-    characteristic = Characteristic(Linear.stack([spot.linear for spot in spots]))
-    found = counts(characteristic, np.arange(len(spots)), np.zeros(len(spots)))
-    for spot, count in zip(spots, found, strict=True):
-        vars(spot)["counted"] = count
+    """Count the unstable roots of spots at once, which costs little more than of one.
+
+    Those of one structure: within a regime, states come to rest and are left out at some spots.
+    """
+    alike: dict[tuple, list[Spot]] = {}
+    for spot in spots:
+        alike.setdefault(spot.linear.structure, []).append(spot)
+    for own in alike.values():
+        characteristic = Characteristic(Linear.stack([spot.linear for spot in own]))
+        found = counts(characteristic, np.arange(len(own)), np.zeros(len(own)))
+        for spot, count in zip(own, found, strict=True):
+            vars(spot)["counted"] = count
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fluidcc.analysis.balance import holds
 from fluidcc.analysis.batch import filled, in_threads, many_roots
-from fluidcc.analysis.equilibrium import Searches, described, equilibrium, search
+from fluidcc.analysis.equilibrium import Searches, conclude, equilibrium, search
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
@@ -230,7 +230,7 @@ def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> M
     """One point by `stability`; without cycles if the equilibrium is on a discontinuity."""
     try:
         here = replace(net, changes)
-        rest = described(here, searches) if searches else equilibrium(here)
+        rest = conclude(here, steady(here), searches) if searches else equilibrium(here)
         queues = {name: link.queue for name, link in rest.links.items()}
         if not (rest.smooth or is_population(rest)):
             return MapPoint(changes, rest.status, rest.message, queues=queues)

@@ -129,9 +129,9 @@ def optimize(
         net, vary, maximize, minimize, subject_to, over_scenarios or {}, integer,
         _runs(until, warmup, seeds),
     )  # fmt: skip
+    effort = Effort(_count("starts", starts), _count("trials", trials), seed)
     if verification:
         compile_ahead()
-    effort = Effort(_count("starts", starts), _count("trials", trials), seed)
     with compiling():  # the verification asks about a few networks, once each
         if box:
             problem, found = solve_worst_case(problem, box, effort, progress=progress)

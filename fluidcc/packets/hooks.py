@@ -277,8 +277,9 @@ def compile_ahead() -> subprocess.Popen | None:
     """Let another process compile the entry points, which takes ten seconds, unless they are kept
     or this one has no second processor: what else a packet run needs is compiled in the meantime.
     """
-    mark = compiled_folder(_FOLDER) / f"{_name(_ENTRIES, _package_hash())}{SEAL}"
-    if INTERPRETED or mark.exists() or processors() < 2 or not sys.executable:
+    if INTERPRETED or processors() < 2 or not sys.executable:
+        return None
+    if (compiled_folder(_FOLDER) / f"{_name(_ENTRIES, _package_hash())}{SEAL}").exists():
         return None
     nothing = subprocess.DEVNULL
     with contextlib.suppress(OSError):  # whoever needs the entry points compiles them

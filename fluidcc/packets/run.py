@@ -355,9 +355,9 @@ def simulate_packets(
         )
     if threads is not None and threads < 1:
         raise PacketError(f"threads: expected at least 1, got {threads!r}")
-    compile_ahead()
     chosen, layout = _checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
+    compile_ahead()
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     file = None if trace is None else Path(trace)
     batch = _Batch(layout, chosen, times, samples, elide, file)
