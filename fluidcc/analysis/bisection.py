@@ -4,6 +4,7 @@ The steps are those of Chandrupatla (1997): inverse quadratic interpolation if t
 that it will do, else bisection.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,9 +16,17 @@ from fluidcc.programs import repeat, write_out
 
 _MOST = 200  # steps
 _SHORTEST = 8e-16  # of the number: step over a root that has been met, to close the bracket
-_SPREAD = 1e-3  # of the bracket: to both sides of an interpolated root, if several points are tried
+_BEYOND = 1e-13  # of a number: margin around numbers between which a root is expected
+_NUMBERS = 1000  # at once; more cost more time
+_WIDEST = 8.0  # difference of two of them
+_SECANTS = 30  # steps
+_SURE = 1e-14  # of a number: to both sides of a root, the numbers whose signs prove it
 _NOTHING = np.float64(0.0)  # makes a plain number one of NumPy, whose division by 0 is infinite
-_PARTS = np.arange(1, 64) / 64.0
+_ULP = np.finfo(float).eps  # of a number
+_PARTS = np.arange(1, 8) / 8.0
+_SHARES = np.linspace(0.0, 1.0, 9)
+_BESIDE = np.arange(-1.0, 1.5)  # numbers of double precision
+_NEAREST, _NEAR = 1e-16, 0.1  # of the bracket: distances of points beside a proposal
 
 
 class Bracket(NamedTuple):
@@ -87,14 +96,7 @@ def bisect(function: Callable[[Num], Num], low: Num, high: Num) -> tuple[Num, Nu
     low, high = low + _NOTHING, high + _NOTHING
     if not ops.traced(low, high):
         at_high, at_low = function(high) + _NOTHING, function(low) + _NOTHING
-        found: Any = _bracket(low, high, at_low, at_high)
-        x, is_open = found.propose(), found.open
-        advance = write_out(_advance, (), (found, x, at_low))
-        for _ in range(_MOST):
-            if not np.any(is_open):
-                break
-            *found, x, is_open = advance(*found, x, function(x))
-        return found[0], found[1]
+        return _closed(function, _bracket(low, high, at_low, at_high))
 
     def unfinished(carry: tuple) -> Num:
         step, _, found = carry
@@ -113,6 +115,70 @@ def bisect(function: Callable[[Num], Num], low: Num, high: Num) -> tuple[Num, Nu
     return found.low, found.high
 
 
+def _closed(function: Callable[[Num], Num], found: Any) -> tuple[Num, Num]:
+    """The ends of a bracket, closed in NumPy."""
+    x, is_open, value = found.propose(), found.open, found.at_low
+    advance = write_out(_advance, (), (found, x, value))
+    for _ in range(_MOST):
+        if not np.any(is_open):
+            break
+        *found, x, is_open = advance(*found, x, function(x))
+    return found[0], found[1]
+
+
+@np.errstate(all="ignore")
+def find_zero(
+    function: Callable[[Num], Num], low: Num, high: Num, near: tuple[Num, Num] | None = None
+) -> Num:
+    """The number at which a decreasing function (elementwise) changes its sign, to rounding; the
+    end beyond which it does, if it does not in between.
+
+    `near`, for NumPy alone, are two numbers between which it probably does. There the function may
+    get numbers with one axis more in front. A bracket from a few points is narrowed by the secant
+    method, whose result is proven by the signs on both sides of it; failing that, it is closed.
+    """
+    if ops.traced(low, high):
+        below, above = bisect(function, low, high)
+        return ops.where(above == high, high, below)
+    low, high, *ends = np.broadcast_arrays(low, high, *(near or ()))
+    a, b = low, high
+    if near is not None:
+        a, b = (v + s * _BEYOND * (1.0 + abs(v)) for s, v in zip((-1, 1), ends, strict=True))
+        a, b = np.clip(a, low, high), np.clip(b, low, high)
+    count = max(_NUMBERS / np.size(low), 1 + np.max(b - a) / _WIDEST)
+    grid = np.linspace(0.0, 1.0, int(np.clip(count, 3, 17)))
+    points = a + (b - a) * grid.reshape((-1, *np.ndim(low) * (1,)))
+    if near is not None:
+        points = np.concatenate([low[None], points, high[None]])
+    values = function(points)
+    falls = ~(values > 0)
+    first = np.argmax(falls, axis=0)[None]
+    pair = np.concatenate([np.maximum(first - 1, 0), first])
+    (a, b), (at_a, at_b) = (np.take_along_axis(v, pair, 0) for v in (points, values))
+    ended = falls[0] | ~falls.any(axis=0)
+    x = np.where(falls[0], low, high)
+    a, b = np.where(ended, x, a), np.where(ended, x, b)
+    before, last, at_before, at_last = a, b, at_a, at_b
+    aside = _SURE * (1 + abs(x))
+    for _ in range(_SECANTS):
+        step = at_last * (last - before) / (at_last - at_before)
+        x = last - step
+        off = ~((x > a) & (x < b))
+        still = (abs(step) <= aside) | (last == before)
+        x = np.where(off, np.where(still, last, 0.5 * (a + b)), x)
+        before, at_before, last, at_last = last, at_last, x, function(x)
+        rises = at_last > 0
+        a, b = np.where(rises, x, a), np.where(rises, b, x)
+        aside = _SURE * (1 + abs(x))
+        if np.all((abs(x - before) <= aside) | ended):
+            break
+    at_both = function(np.stack([x - aside, x + aside]))
+    if np.all((at_both[0] > 0) & ~(at_both[1] > 0) | ended):
+        return x
+    below, above = _closed(function, _bracket(a, b, function(a), function(b)))
+    return np.where(ended, x, np.where(above == high, high, below))
+
+
 class Crossing(NamedTuple):
     """First change of a function from above 0 to 0 or below: its values at the points tried, the
     index of the first with a value of at most 0, between 1 and the last, and the neighbouring
@@ -128,12 +194,20 @@ class Crossing(NamedTuple):
 
 
 @np.errstate(all="ignore")
-def first_crossing(function: Callable[[Num], Num], tried: Num) -> Crossing:
+def first_crossing(
+    function: Callable[[Num], Num],
+    tried: Num,
+    jumps: Callable[[Num], tuple[Num, ...]] = lambda _: (),
+    finest: float = 0.0,
+    rounding: Num = 0.0,
+) -> Crossing:
     """Try points (n,), then narrow the interval around the first crossing.
 
     The function, of one number, is in a compiled program once, however large it is; in NumPy it
     takes several numbers (n, 1) at a time. If a function changes its sign several times between two
-    points, NumPy finds the first change, a compiled program any of them.
+    points, NumPy finds the first change, a compiled program any of them. NumPy also tries numbers
+    at which any of the functions `jumps` is zero early, and ends at a bracket of width `finest` or
+    at values within `rounding`.
     """
     last = len(tried) - 1
 
@@ -161,31 +235,73 @@ def first_crossing(function: Callable[[Num], Num], tried: Num) -> Crossing:
         pairs = zip(start(values)[1], found.narrow(x, value), strict=True)
         return step + 1, values, Bracket(*(ops.where(trying, *pair) for pair in pairs))
 
-    if ops.traced(tried):
-        none = 0.0 * tried
-        values, found = repeat(unfinished, go, (0, none, start(none)[1]))[1:]
-    else:
-        values = function(tried[:, None])[:, 0]
-        found = _narrow_by_many(function, start(values)[1])
+    if not ops.traced(tried):
+        return _narrow_by_many(function, tried, jumps, finest, rounding)
+    none = 0.0 * tried
+    values, found = repeat(unfinished, go, (0, none, start(none)[1]))[1:]
     return Crossing(values, start(values)[0], found.low, found.high, found.at_low, found.at_high)
 
 
-def _narrow_by_many(function: Callable[[Num], Num], found: Bracket) -> Bracket:
-    """Narrow the bracket around the first of its crossings with many points at a time, as their
-    number costs next to nothing.
+def _narrow_by_many(
+    function: Callable[[Num], Num],
+    tried: Num,
+    jumps: Callable[[Num], tuple[Num, ...]],
+    finest: float,
+    rounding: Num,
+) -> Crossing:
+    """`first_crossing` in NumPy, with many points at a time, as their number costs next to nothing:
+    some all over the bracket, most of them ever nearer to the root of an interpolation.
     """
-    for _ in range(_MOST):
-        if not found.open:
+    x, values = tried, function(tried[:, None])[:, 0]
+    at = at_start = int(np.argmax(_ends(values)))
+    first_values = values
+    for turn in range(_MOST):
+        (low, high), ends = x[at - 1 : at + 1], values[at - 1 : at + 1]
+        middle, width = 0.5 * (low + high), high - low
+        close = width <= finest or max(abs(ends)) <= rounding
+        if not low < middle < high or close or ends[1] > 0:
             break
-        low, width, x = found.low, found.high - found.low, found.propose()
-        near = x + _SPREAD * width * np.array([-1.0, -_SPREAD, 0.0, _SPREAD, 1.0])
-        tried = np.unique(np.concatenate([low + width * _PARTS, near]))
-        tried = tried[(tried > low) & (tried < found.high)]
-        values = function(tried[:, None])[:, 0]
-        falls = np.flatnonzero(~(values > 0))
-        first = falls[0] if len(falls) else len(values)
-        if first < len(values):
-            found = found.narrow(tried[first], values[first])
-        if first > 0:
-            found = found.narrow(tried[first - 1], values[first - 1])
-    return found
+        special = [] if turn else _zeros(jumps, low, high)
+        guess = _interpolated(x[max(at - 2, 0) : at + 2], values[max(at - 2, 0) : at + 2])
+        guesses = [*special, guess if low < guess < high else middle]
+        points = [low + width * _PARTS, *(_around(each, width) for each in guesses)]
+        inner = np.unique(np.concatenate(points))
+        inner = inner[(inner > low) & (inner < high)]
+        x = np.concatenate([[low], inner, [high]])
+        values = np.concatenate([ends[:1], function(inner[:, None])[:, 0], ends[1:]])
+        at = int(np.argmax(_ends(values)))
+    return Crossing(first_values, at_start, x[at - 1], x[at], values[at - 1], values[at])
+
+
+def _ends(values: Num) -> Num:
+    """Mask of the points at which the first crossing may end: with values of at most 0, or last."""
+    ends = ~(values > 0)
+    ends[0], ends[-1] = False, True
+    return ends
+
+
+def _interpolated(x: Num, values: Num) -> float:
+    """The number at which the polynomial through some points, of the value, is 0 (Neville)."""
+    x, values = x.tolist(), values.tolist()
+    for order in range(1, len(x)):
+        for k in range(len(x) - order):
+            apart = values[k] - values[k + order]
+            if not apart:
+                return math.nan
+            x[k] = (values[k] * x[k + 1] - values[k + order] * x[k]) / apart
+    return x[0]
+
+
+def _around(number: Num, width: Num) -> Num:
+    """Numbers ever nearer to one, on both of its sides, in a bracket of this width."""
+    ulp = _ULP * abs(number)
+    nearest = min(max(ulp / width, _NEAREST), _NEAR)
+    aside = _NEAR * width * (nearest / _NEAR) ** _SHARES
+    return np.concatenate([number - aside, number + ulp * _BESIDE, number + aside])
+
+
+def _zeros(functions: Callable[[Num], tuple[Num, ...]], low: Num, high: Num) -> list[Num]:
+    """Zeros of functions that are next to linear between two ends."""
+    pairs = [np.broadcast_to(value, 2) for value in functions(np.array([low, high]))]
+    apart = [(a, b) for a, b in pairs if (a > 0) != (b > 0)]
+    return [low + (high - low) * a / (a - b) for a, b in apart]

@@ -21,6 +21,7 @@ from fluidcc.analysis.bisection import bisect, first_crossing
 from fluidcc.analysis.population import mean_window
 from fluidcc.analysis.steady_laws import (
     WeightedSignal,
+    jump_distances,
     memory_with_mark,
     neighbour,
     offered_rate,
@@ -59,6 +60,8 @@ class Regime(enum.IntEnum):
 AGREE = 1e-8  # relative difference up to which two numbers are the same
 _LONGEST_QUEUE = 1e9  # packets, if the buffer is unbounded
 _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
+_ROUNDING = 2e-15  # of the capacity
+_FINEST = 1e-16  # packets, or of the capacity: difference of backlogs that means nothing
 _ROUNDS = 400
 _WINDOW_JUMP = 1.1  # factor between windows on both sides of a backlog that counts as a jump
 _APART = 2e-15  # relative; sides of a jump, at which rounding leaves load factors apart
@@ -126,10 +129,15 @@ def weighted_signals(
 
 
 def _senders(
-    net: Network, backlogs: list, emitted: list[SteadySignal], windows: list | None = None
+    net: Network,
+    backlogs: list,
+    emitted: list[SteadySignal],
+    windows: list | None = None,
+    near: list | None = None,
 ) -> list[tuple[Any, Num]]:
     """Senders at equilibrium under the signals of the links, and the rates (m,) of their sources;
-    `windows` (m,) of each group, if given, are fixed.
+    `windows` (m,) of each group, if given, are fixed, and `near` are pairs of windows between which
+    they probably are.
     """
     out, growth_on_all_acks = [], net.rates == "mgt"
     queues = tuple(queue_at(backlog) for backlog in backlogs)
@@ -143,7 +151,10 @@ def _senders(
             out.append(_population(flows, cases[0].signal, rtt))
             continue
         own = None if windows is None else windows[i]
-        s = steady_sender(flows, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=own)
+        s = steady_sender(
+            flows, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=own,
+            near=None if near is None else near[i],
+        )  # fmt: skip
         out.append((s, source_rate(flows, s, cases, rtt)))
     return out
 
@@ -194,6 +205,37 @@ def _with(values: list, k: int, value: Any) -> list:
     return [*values[:k], value, *values[k + 1 :]]
 
 
+class _Known:
+    """Windows found at some numbers of a line, for a search at others in NumPy: between those of
+    the numbers next to them, as windows most often rise or fall along the line.
+    """
+
+    def __init__(self) -> None:
+        self.places = np.zeros((0, 1))
+        self.windows: list[Num] = []  # of each group (k, m)
+
+    def around(self, places: Num) -> list[tuple[Num, Num]] | None:
+        """The windows of each group between which those at some numbers (n, 1) should be; None if
+        nothing is known.
+        """
+        if ops.traced(places) or len(self.places) < 2:
+            return None
+        right = np.clip(np.searchsorted(self.places[:, 0], places[:, 0]), 1, len(self.places) - 1)
+        pairs = [(w[right - 1], w[right]) for w in self.windows]
+        return [(np.minimum(*pair), np.maximum(*pair)) for pair in pairs]
+
+    def add(self, places: Num, windows: tuple) -> None:
+        """Keep the windows found at some numbers (n, 1)."""
+        if ops.traced(places):
+            return
+        rows = [ops.broadcast_to(w, (len(places), np.shape(w)[-1])) for w in windows]
+        if len(self.places):
+            rows = [np.concatenate(pair) for pair in zip(self.windows, rows, strict=True)]
+        self.places = np.concatenate([self.places, places])
+        order = np.argsort(self.places[:, 0])
+        self.places, self.windows = self.places[order], [w[order] for w in rows]
+
+
 def _choose(condition: Num, yes: Any, no: Any) -> Any:
     return map_tree(lambda a, b: ops.where(condition, a, b), yes, no)
 
@@ -224,22 +266,29 @@ def _steady_link(
     """
     link = net.links[k]
 
-    def excess(backlog: Num, signal: SteadySignal) -> Num:
+    def excess(known: _Known, place: Num, backlog: Num, signal: SteadySignal) -> Num:
         others = _with(backlogs, k, backlog), _with(emitted, k, signal)
-        rates = [rate for _, rate in _senders(net, *others)]
-        offered, accepted = _arriving(net, others[1], rates)
+        senders = _senders(net, *others, near=known.around(place))
+        known.add(place, _windows(net, senders))
+        offered, accepted = _arriving(net, others[1], [rate for _, rate in senders])
         idle = offered[k] - offered_rate(link, backlog)
         return ops.where(backlog < 0, idle, accepted[k] - link.capacity)
 
+    by_backlog, by_share = _Known(), _Known()
+
     def excess_at(backlog: Num) -> Num:
         none = NEAR_EMPTY * offered_rate(link, backlog)
-        return excess(backlog, _alone(steady_signal(link, backlog, start))) - none
+        signal = _alone(steady_signal(link, backlog, start))
+        return excess(by_backlog, backlog, backlog, signal) - none
 
     # Where the excess of arrivals over capacity changes sign: at a root, or across a jump.
     top = ops.minimum(link.buffer, _LONGEST_QUEUE)
-    small, zero = _SMALL * link.capacity, 0.0 * link.capacity
-    tried = ops.concatenate([np.linspace(-1.0, 0.0, 9), top * np.linspace(0, 1, 33)[1:] ** 4])
-    over_there, first, below, above, at_below, at_above = first_crossing(excess_at, tried)
+    small, zero, rounding = (v * link.capacity for v in (_SMALL, 0.0, _ROUNDING))
+    idle = np.array([*np.linspace(-1.0, 0.0, 9)[:-1], -NEAR_EMPTY])
+    tried = ops.concatenate([idle, top * np.linspace(0, 1, 33) ** 4])
+    distances = functools.partial(jump_distances, link, start=start)
+    found = first_crossing(excess_at, tried, distances, _FINEST, rounding)
+    over_there, first, below, above, at_below, at_above = found
     over_there = over_there > 0
     over = ops.everywhere(over_there)
     again = ~over & over_there & (np.arange(len(tried)) > first)
@@ -266,10 +315,11 @@ def _steady_link(
         return between(net, k, low, high, over, share)
 
     def left(share: Num) -> Num:
-        return excess(backlog, holding(share))
+        return excess(by_share, share, backlog, holding(share))
 
     # The share of the upper side at which arrivals balance (Filippov), and what holds if none does.
-    held = first_crossing(left, ops.stack([zero, 1.0 + zero]))
+    shares = zero + np.linspace(0.0, 1.0, 2 if ops.traced(zero) else 17) ** 4
+    held = first_crossing(left, shares, rounding=rounding)
     share, at_end = held.below, held.values[-1]
     enough, neutral = at_end <= 0, (abs(held.at_below) > small) & link.queue.loads
     found = holding(share)

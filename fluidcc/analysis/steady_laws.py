@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.analysis.bisection import bisect
+from fluidcc.analysis.bisection import find_zero
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.laws.load_code import Exact
 from fluidcc.model.rates import (
@@ -152,19 +152,32 @@ def _ends(link: Link) -> list[tuple[float, float]]:
     return [(a if a in each else -math.inf, b if b in each else math.inf) for each, a, b in ends]
 
 
-def _skip(link: Link, backlog: Num, lost: Num, now: _Ticked) -> _Ticked:
-    """Skip many periods at once, as long as the change after them is the predicted one; at an end
-    of its range a number moves no more.
+def _ticks_to(way: Num, move: Num, rate: Num) -> Num:
+    """Number of moves that a way takes, if each of them is exp(rate) times the one before; infinite
+    if they never get there.
     """
-    x, ticks = now.memory, now.ticks
+    share = way / ops.where(move == 0, -way, move)
+    ends = (share > 0) & (share * ops.expm1(rate) > -1)
+    share = ops.where(ends, share, 1.0)
+    growing = ops.log1p(share * ops.expm1(rate)) / ops.where(rate == 0, 1.0, rate)
+    return ops.where(ends, ops.where(rate == 0, share, growing), math.inf)
+
+
+def _skip(link: Link, backlog: Num, lost: Num, now: _Ticked) -> _Ticked:
+    """Skip many periods at once, as long as the change after them is the predicted one; the last
+    one before a number reaches an end of its range is not skipped.
+    """
+    x, ends = now.memory, _ends(link)
     moving = functools.reduce(operator.or_, (move != 0 for move in now.move))
-    there, due = [], []
-    for v, move, rate, (low, high) in zip(leaves(x), now.move, now.rate, _ends(link), strict=True):
+    ticks, there, due = now.ticks, [], []
+    for v, move, rate, (low, high) in zip(leaves(x), now.move, now.rate, ends, strict=True):
+        for end in filter(math.isfinite, (low, high)):
+            ticks = ops.minimum(ticks, ops.maximum(_ticks_to(end - v, move, rate) - 1.0, 1.0))
+    for v, move, rate, (low, high) in zip(leaves(x), now.move, now.rate, ends, strict=True):
         grown = ops.expm1(ticks * rate)
         many = ops.where(rate == 0, ticks, grown / ops.where(rate == 0, 1.0, ops.expm1(rate)))
-        free = ops.where(moving, v + move * many, v)
-        there.append(ops.clip(free, low, high))
-        due.append(ops.where((free < low) | (free > high), 0.0, move * (1 + grown)))
+        there.append(ops.where(moving, ops.clip(v + move * many, low, high), v))
+        due.append(move * (1 + grown))
     after = leaves(_over_period(link, backlog, lost, unflatten(x, there)))
     same = [
         abs(found - expected) <= 1e-6 * abs(expected) + 1e-15 * abs(a)
@@ -176,7 +189,7 @@ def _skip(link: Link, backlog: Num, lost: Num, now: _Ticked) -> _Ticked:
         steady = move * found > 0
         share = ops.where(steady, found / ops.where(move == 0, 1.0, move), 1.0)
         rates.append(ops.where(abs(share - 1) <= 1e-9, 0.0, ops.log(share) / ticks))
-    ticks = ops.where(fine, ops.minimum(2 * ticks, _MOST_TICKS), ops.maximum(ticks / 2, 1.0))
+    ticks = ops.where(fine, ops.minimum(4 * ticks, _MOST_TICKS), ops.maximum(ticks / 4, 1.0))
     new = _Ticked(unflatten(x, there), after, rates, ticks)
     return map_tree(lambda a, b: ops.where(fine, a, b), new, now._replace(ticks=ticks))
 
@@ -214,6 +227,29 @@ def signal_of(link: Link, x: Any, backlog: Num, lost: Num = 0.0) -> Signal:
 def steady_signal(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> Signal:
     """Signal of a link after endless time at a backlog; the share `lost` does not get in."""
     return signal_of(link, steady_memory(link, backlog, start, lost), backlog, lost)
+
+
+@np.errstate(all="ignore")
+def jump_distances(link: Link, backlogs: Num, *, start: int) -> tuple[Num, ...]:
+    """Functions of two backlogs (2,), next to linear, that are zero where the steady signal of a
+    link may jump between them: its breakpoints, and the moves of a memory half-way.
+    """
+    x = steady_memory(link, backlogs, start)
+    halfway = map_tree(_towards, x)
+    if link.queue.period is None:
+        moves = leaves(
+            arrival_rate(link, halfway, queue_at(backlogs), offered_rate(link, backlogs))
+        )
+    else:  # a second period, as a first one may find memories of the queue before
+        once = summed(halfway, _over_period(link, backlogs, 0.0, halfway))
+        moves = leaves(_over_period(link, backlogs, 0.0, once))
+    return (*link.queue.breakpoints(x, queue_at(backlogs)), *moves)
+
+
+def _towards(ends: Num) -> Num:
+    """A number half-way between two (2,), or near the first if the second is very far."""
+    first, second = np.broadcast_to(ends, 2)
+    return first + np.clip(0.5 * (second - first), -1 - abs(first), 1 + abs(first))
 
 
 class HeldMemory(NamedTuple):
@@ -364,15 +400,19 @@ def steady_sender(
     *,
     growth_on_all_acks: bool,
     window: Num | None = None,
+    near: tuple[Num, Num] | None = None,
 ) -> Sender:
     """Senders at equilibrium under signals `cases` at a round trip (m,) [s].
 
     With `growth_on_all_acks` windows grow on marked ACKs too (the rates of `mgt`). With a `window`
-    (m,) [packet] they have that one, and their other memories are steady.
+    (m,) [packet] they have that one, and their other memories are steady. `near` are windows
+    between which theirs probably are.
     """
     if flows.estimator.remembers:  # at equilibrium the estimate is the load, whatever its code
         exact = dataclasses.replace(flows, estimator=Exact())
-        s = steady_sender(exact, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window)
+        s = steady_sender(
+            exact, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window, near=near
+        )
         return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
     law = flows.window
     own = _memories(flows, past_slow_start(flows, rtt))
@@ -384,26 +424,38 @@ def steady_sender(
         drift_of = write_out(_drift, (flows, cases, rtt), (like,), **options)
         return lambda window: _settle(flows, window, own, cases, drift_of)
 
-    def sender(window: Num) -> Sender:
-        return settling(cases)(window)[0] if own else past_slow_start(flows, window)
-
-    def growth_under(cases: list[WeightedSignal]) -> Callable[[Num], Num]:
-        """The change of a window, given its logarithm, if all other memories are steady."""
+    def resting(cases: list[WeightedSignal]) -> Callable[[Num], tuple[Num | None, bool]]:
+        """The change of a window, if all other memories are steady as they start; and if so."""
         rates_at = write_out(_growth, (flows, cases, rtt), (rtt,), own=own, **options)
-        settle = functools.cache(functools.partial(settling, cases))
-        rest = not (own and ops.traced(rtt))
+
+        def change(window: Num) -> tuple[Num | None, bool]:
+            if own and ops.traced(window):
+                return None, False
+            growth, *moves = rates_at(window)
+            return growth, not any(ops.anywhere(move != 0) for move in moves)
+
+        return change
+
+    def growth_under(cases: list[WeightedSignal], at_rest: Any) -> Callable[[Num], Num]:
+        """The change of a window, given its logarithm, if all other memories are steady."""
+        settle, rest = functools.cache(functools.partial(settling, cases)), True
 
         def growth(log_window: Num) -> Num:
-            nonlocal rest  # as long as the other memories are steady as they start
+            nonlocal rest
             window = ops.exp(log_window)
             if rest:
-                change, *moves = rates_at(window)
-                rest = not any(ops.anywhere(move != 0) for move in moves)
+                change, rest = at_rest(window)
                 if rest:
                     return change
             return law.window(settle()(window)[1].law)
 
         return growth
+
+    at_rest = functools.cache(functools.partial(resting, cases))
+
+    def sender(window: Num) -> Sender:
+        rest = not own or at_rest()(window)[1]
+        return past_slow_start(flows, window) if rest else settling(cases)(window)[0]
 
     if window is not None:
         return sender(window)
@@ -413,8 +465,9 @@ def steady_sender(
     none = 0.0 * cases[0].signal.mark
     most = ops.where(law.max_window == math.inf, LARGEST_WINDOW, law.max_window)
     low, high = (end + none for end in (math.log(SMALLEST_WINDOW), ops.log(most)))
-    below, above = bisect(growth_under(cases), low, high)
-    window = ops.where(above == high, most, ops.exp(below))  # it grows up to its cap
+    ends = None if near is None else (ops.log(near[0]), ops.log(near[1]))
+    found = find_zero(growth_under(cases, at_rest()), low, high, ends)
+    window = ops.where(found == high, most, ops.exp(found))  # it grows up to its cap
     floor = law.min_window  # above 1 it is enforced; below, only timeouts slow a sender
     window = ops.where(floor > 1, ops.maximum(window, floor), window)
     if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
@@ -423,7 +476,7 @@ def steady_sender(
             WeightedSignal(c.share, per_flow(c.signal._replace(mark=0.0, drop=0.0), rtt))
             for c in cases
         ]
-        falls = growth_under(unmarked)(floor) <= 0
+        falls = growth_under(unmarked, resting(unmarked))(floor) <= 0
         window = ops.where(falls, ops.maximum(window, law.min_window), window)
     return sender(window)
 
