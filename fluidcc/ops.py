@@ -155,7 +155,7 @@ def _arrays(*args: Num) -> Any:
 
 def floor(a: Num) -> Num:
     """The largest whole number that is not above."""
-    return _space(a).floor(a) if traced(a) else np.floor(a)
+    return _space(a).floor(a) if traced(a) else np.floor(dual.plain(a))
 
 
 def add_at(a: Num, row: Num, value: Num) -> Num:

@@ -11,7 +11,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import ops
-from fluidcc.analysis.bisection import bisect, first_crossing
+from fluidcc.analysis.bisection import bisect, find_zero, first_crossing
 from fluidcc.programs import compiling, jacobian, jvp, leaves, slope, write_out
 
 
@@ -108,6 +108,26 @@ def test_brackets_end_at_neighbouring_numbers(convert):
 def test_a_function_of_plain_numbers_is_bracketed():
     low, high = bisect(lambda x: math.cos(float(x)), 1.0, 2.0)
     assert low == pytest.approx(math.pi / 2, rel=1e-15) and np.nextafter(low, 9.0) == high
+
+
+@pytest.mark.parametrize(
+    "near",
+    [
+        None, ([0.9] * 5, [1.4] * 5), ([1.2599] * 5, [1.26] * 5), ([3.0] * 5, [3.0] * 5),
+        ([0.0] * 5, [0.1] * 5),
+    ],
+)  # fmt: skip
+def test_zeros_are_found_whatever_is_expected(near):
+    """Of a power, a kink, a jump, and functions that do not change their sign."""
+
+    def function(x):
+        rows = [2.0 - x**3, np.where(x < 0.3, 1.0, -1e-3 * (x - 0.3)), np.where(x < 0.7, 5.0, -1e9)]
+        return np.where(row == 3, 1.0, np.where(row == 4, -1.0, np.choose(row % 3, rows)))
+
+    row = np.arange(5)
+    low, high = np.zeros(5), np.full(5, 4.0)
+    zeros = find_zero(function, low, high, near and tuple(map(np.array, near)))
+    assert zeros == pytest.approx([2 ** (1 / 3), 0.3, 0.7, 4.0, 0.0], rel=1e-13)
 
 
 @pytest.mark.parametrize("convert", [np.array, jnp.array])

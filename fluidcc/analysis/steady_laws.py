@@ -172,7 +172,8 @@ def _skip(link: Link, backlog: Num, lost: Num, now: _Ticked) -> _Ticked:
     ticks, there, due = now.ticks, [], []
     for v, move, rate, (low, high) in zip(leaves(x), now.move, now.rate, ends, strict=True):
         for end in filter(math.isfinite, (low, high)):
-            ticks = ops.minimum(ticks, ops.maximum(_ticks_to(end - v, move, rate) - 1.0, 1.0))
+            last = ops.floor(_ticks_to(end - v, move, rate))
+            ticks = ops.minimum(ticks, ops.maximum(last - 1.0, 1.0))
     for v, move, rate, (low, high) in zip(leaves(x), now.move, now.rate, ends, strict=True):
         grown = ops.expm1(ticks * rate)
         many = ops.where(rate == 0, ticks, grown / ops.where(rate == 0, 1.0, ops.expm1(rate)))
@@ -189,7 +190,9 @@ def _skip(link: Link, backlog: Num, lost: Num, now: _Ticked) -> _Ticked:
         steady = move * found > 0
         share = ops.where(steady, found / ops.where(move == 0, 1.0, move), 1.0)
         rates.append(ops.where(abs(share - 1) <= 1e-9, 0.0, ops.log(share) / ticks))
-    ticks = ops.where(fine, ops.minimum(4 * ticks, _MOST_TICKS), ops.maximum(ticks / 4, 1.0))
+    ticks = ops.where(
+        fine, ops.minimum(4 * ticks, _MOST_TICKS), ops.maximum(ops.floor(ticks / 4), 1.0)
+    )
     new = _Ticked(unflatten(x, there), after, rates, ticks)
     return map_tree(lambda a, b: ops.where(fine, a, b), new, now._replace(ticks=ticks))
 

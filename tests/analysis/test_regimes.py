@@ -68,6 +68,17 @@ def test_adaptive_red_beyond_its_limits_is_red(n, low, high):
     assert link.queue == pytest.approx(brentq(excess, 100.001, 299.9, xtol=1e-12), rel=1e-10)
 
 
+@pytest.mark.parametrize("increase", [0.01, 0.03, 0.1, 0.2])
+def test_adaptive_red_climbs_by_whole_steps(increase):
+    """Ever more of them are skipped at once, but never one at which the rule would stop."""
+    law = laws.AdaptiveRED(min_th=100.0, max_th=300.0, increase=increase, p_max=0.1)
+    eq, _, _ = found(one_link(law, flows(n=(600.0,))))
+    p_max = 0.1
+    while p_max < 0.5:
+        p_max += min(increase, p_max / 4)
+    assert eq.op.laws[0].p == pytest.approx(p_max, rel=1e-12)
+
+
 @pytest.mark.parametrize(("p_0", "rests"), [(0.005, 220.0), (0.016, None), (0.3, 180.0)])
 def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
     """p_max moves outside the band alone: from below it climbs to its top, from above falls."""
