@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import equilibrium
+from fluidcc.analysis.fluctuations import fluctuations
 from fluidcc.analysis.margins import Margins
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.stability import Stability, stability
@@ -149,7 +150,8 @@ def trajectory(net: Network, until: float) -> dict[str, Any]:
 def packets(
     net: Network, until: float, seed: int, progress: Callable[[float], None]
 ) -> dict[str, Any]:
-    """One packet run with a seed: queues with the packet in service, and mean windows.
+    """One packet run with a seed: queues with the packet in service, and mean windows; and the
+    fluctuations of queues that the population predicts.
 
     Raises PacketError if the network cannot be simulated.
     """
@@ -166,7 +168,20 @@ def packets(
     groups = {str(n): {"window": first["group_window"].sel(group=n).values}
               for n in first["group"].values}  # fmt: skip
     return {"time": first["time"].values, "links": links, "flows": groups, "seed": seed,
-            "until": until}  # fmt: skip
+            "until": until, "noise": _noise(net)}  # fmt: skip
+
+
+def _noise(net: Network) -> dict[str, Any]:
+    """Mean and standard deviation of each queue; if there are none, `message` has the reason."""
+    try:
+        found = fluctuations(net)
+    except (ValueError, ArithmeticError) as fault:
+        return {"links": {}, "message": str(fault)}
+    if found.status != "regular":
+        return {"links": {}, "message": f"no fluctuations of the population: {found.message}"}
+    queues = {name: link.queue for name, link in found.links.items()}
+    links = {name: {"mean": q.mean, "std": q.std} for name, q in queues.items()}
+    return {"links": links, "message": ""}
 
 
 def is_heavy(net: Network) -> bool:

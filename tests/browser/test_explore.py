@@ -180,6 +180,7 @@ def test_the_map_the_run_and_packets_beside_it(opened, tmp_path):
     assert int(one["stable"]) == int(fc.stability(here).stable)
     page.locator("#packets").click()
     page.locator("#trajectory .legend", has_text="packets").wait_for(timeout=LONG)
+    assert page.locator("#trajectory .legend", has_text="population ±").count() == 1
     runs = table(saved(page, '#trajectory [data-export="csv"]', tmp_path))
     fluid = np.array([float(r["fluid.links.bottleneck.queue (packet)"]) for r in runs])
     net = fc.load("hollot2001/slow")

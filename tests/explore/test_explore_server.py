@@ -223,6 +223,16 @@ def test_a_run_comes_in_lines(app):
     assert expected.series is not None
     queue = expected.series["link_number_in_system"].isel(seed=0, link=0)
     assert run["links"]["bottleneck"]["queue"] == queue.values.tolist()
+    noise = fc.fluctuations(fc.load("hollot2001/slow")).links["bottleneck"].queue
+    assert run["noise"] == {
+        "links": {"bottleneck": {"mean": noise.mean, "std": noise.std}}, "message": ""
+    }  # fmt: skip
+
+
+def test_a_run_has_the_reason_against_fluctuations(app):
+    run = ask(app, "/api/packets", {"scenario": "misra2003/mixed", "until": "2 s"}).lines[-1]
+    noise = run["result"]["noise"]
+    assert not noise["links"] and "links.bottleneck" in noise["message"]
 
 
 # -- The map of the explorer

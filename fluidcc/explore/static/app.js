@@ -205,7 +205,7 @@ function showMap() {
 function showRuns() {
   const panel = panels.trajectory;
   const [fluid, packets] = [slow.trajectory.result, slow.packets.result];
-  const notes = [slow.trajectory.fault, fluid?.message, slow.packets.fault].filter(Boolean).join("\n");
+  const notes = [slow.trajectory.fault, fluid?.message, slow.packets.fault, packets?.noise.message].filter(Boolean).join("\n");
   if (!fluid && !packets) {
     if (notes) replacePlot(panel, notes);
     return;

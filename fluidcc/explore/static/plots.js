@@ -117,6 +117,13 @@ export function runs(target, fluid, packets, present) {
       const color = series(k++);
       const common = { mode: "lines", yaxis, hovertemplate: `%{y:.4g} packet at %{x:.4g} s<extra>%{fullData.name}</extra>` };
       const packetRun = packets?.[kind][name];
+      const noise = kind === "links" ? packets?.noise.links[name] : undefined;
+      if (noise) {
+        const ends = [Math.max(noise.mean - 2 * noise.std, 0), noise.mean + 2 * noise.std];
+        traces.push({ x: [0, packets.until, packets.until, 0], y: [ends[0], ends[0], ends[1], ends[1]], yaxis, mode: "lines",
+          fill: "toself", fillcolor: color, opacity: 0.15, line: { width: 0 }, hoverinfo: "skip",
+          name: `${key} ${name}, population \u00b1 2 \u03c3` });
+      }
       if (packetRun) traces.push({ ...common, x: packets.time, y: packetRun[key], name: `${key} ${name}, packets`,
         line: { color, width: 1 }, opacity: 0.5 });
       if (fluid) traces.push({ ...common, x: fluid.time, y: item[key], name: `${key} ${name}, fluid`, line: { color, width: 2 } });
