@@ -43,10 +43,11 @@ def test_the_paper_is_right_that_ecn_mod_gets_more_in_packets(both):
 
 
 def test_the_fluid_model_says_that_its_shares_are_wrong_there(both):
-    mod, newreno = both.validity_warnings
+    mod, newreno, empties = both.validity_warnings
     assert "flows.mod" in mod and "too low" in mod
     assert "flows.newreno" in newreno and "too high" in newreno
-    assert both.to_dict()["validity_warnings"] == [mod, newreno]
+    assert empties == both.population.message and "often empties" in empties
+    assert both.to_dict()["validity_warnings"] == [mod, newreno, empties]
     assert mod in repr(both) and mod in both.to_dataset().attrs["validity_warnings"]
 
 

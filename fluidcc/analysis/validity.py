@@ -2,19 +2,20 @@
 
 The model applies the rules of a law at the mean window. Windows vary, and senders stand still while
 a mark is echoed, a pause lasts or a loss is repaired: the equilibrium of their stationary law
-(`closure = "population"`) has both, and what it has otherwise is an error of the mean.
+(`closure = "population"`) has both, and what it has otherwise is an error of the mean. If its
+fluctuations are not small, a mean queue is not that of the rules at a mean.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.equilibrium import Equilibrium
+from fluidcc.analysis.fluctuations import Fluctuations, fluctuations
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.operating_point import Regime
 from fluidcc.analysis.population import listens_at_once, moments, population
@@ -41,11 +42,13 @@ _ALL_LOST = 0.01  # share of the time in which a queue law may lose everything
 
 
 def validity_warnings(
-    eq: Equilibrium, fluid: Trajectory | None = None, settled: Equilibrium | None = None
+    eq: Equilibrium, fluid: Trajectory | None = None, noise: Fluctuations | None = None
 ) -> tuple[str, ...]:
     """One sentence for each reason for which packets will differ from the fluid model.
 
-    None of them: the mean queue should be right within 10 %, the throughputs within 5 %.
+    None of them: the mean queue should be right within 10 %, the throughputs within 5 %. Of a
+    hundred random networks beside packets 68 have none: 66 of these are, two miss the queue by 11
+    and 12 % (`validation/random_networks.py`).
 
     Parameters
     ----------
@@ -53,15 +56,16 @@ def validity_warnings(
         The equilibrium of a network.
     fluid
         Its trajectory, which tells more: cycles, and what they lose.
-    settled
-        The equilibrium of its population, if it is known already.
+    noise
+        The fluctuations of its population, if they are known already.
     """
     reasons = [*_of_links(eq), *_of_flows(eq)]
     known = eq.status not in ("none", "undetermined", "continuum")
     if known and eq.net.closure == "mean":
-        reasons += _of_windows(
-            eq, settled or equilibrium(dataclasses.replace(eq.net, closure="population"))
-        )
+        noise = noise or fluctuations(eq.net)
+        reasons += _of_windows(eq, noise.equilibrium)
+        if noise.status == "refused" and math.isfinite(noise.margin):  # a loop, but not small
+            reasons.append(noise.message)
     if fluid is not None:
         reasons += _of_trajectory(fluid)
     elif eq.sliding:

@@ -105,7 +105,7 @@ class Comparison(Result):
     @functools.cached_property
     def validity_warnings(self) -> tuple[str, ...]:
         """Assumptions of the fluid model that do not hold here: why packets will differ."""
-        return validity_warnings(self.equilibrium, self.fluid, self.population.equilibrium)
+        return validity_warnings(self.equilibrium, self.fluid, self.population)
 
     def to_dict(self) -> dict[str, Any]:
         """The rows with their differences, and both engines' own results."""

@@ -273,7 +273,8 @@ class ComparisonView(View):
             out.append(verdict(None, "Validity warnings of the fluid model:"))
             out += lines(*(f"  {reason}" for reason in both.validity_warnings))
         noise = both.population
-        if rows is None and noise.status != "regular":
+        known = noise.status == "regular" or noise.message in both.validity_warnings
+        if rows is None and not known:
             out += lines(f"No fluctuations of the population: {noise.message}")
         return [*out, quantities_table]
 
