@@ -2,14 +2,17 @@
 
 Curves of critical roots are cut where they meet, and the unstable roots on both sides are counted.
 Lines on which the regime changes and roots jump across the imaginary axis are followed in steps.
+A population has no roots to follow: its curves lead through the places on the lines of the grid,
+and between them, at which its count changes.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +21,7 @@ import scipy.optimize
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.critical_curves import Critical, Curve, Grid, Part, grid, lines, search
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.population_scan import CountScan
 from fluidcc.analysis.roots import nearby_root
 from fluidcc.analysis.scan import (
     Plane,
@@ -80,7 +84,8 @@ class Boundary(Result):
     parameter and `unstable` (k, k) are the counts that the curves were checked with, NaN where
     there is no smooth equilibrium. `status` is `ok`, or `incomplete` if counts and curves do not
     agree everywhere, or a curve was lost; `message` has the place and a remedy. `certified`:
-    every count was proven, and the curves account for all of them.
+    every count was proven, and the curves account for all of them. The curves of a population are
+    not certified, and it has no `secondary` ones.
 
     Examples
     --------
@@ -184,13 +189,14 @@ def boundary(
     network = isinstance(net, Network)
     if x == y or (network and full_path(net, x) == full_path(net, y)):
         raise ScenarioError([Fault("boundary", x, "two different parameters", "one twice")])
-    if network and net.closure != "mean":
-        expected = (
-            "'mean': curves follow its roots; stability-map and crossings know the population"
-        )
-        raise ScenarioError([Fault("boundary", "model.closure", expected, repr(net.closure))])
     plane = Plane(family(net, [x, y], "boundary"), (scale_of(*ranges[0]), scale_of(*ranges[1])))
-    cells, at = grid(plane, points), lines(points)
+    at = lines(points)
+    columns = plane.columns(np.stack([at, at], axis=1))
+    units = (unit_of(net, x), unit_of(net, y))
+    result: Any = functools.partial(Boundary, (x, y), units, (ranges[0], ranges[1]))
+    if network and net.closure == "population":
+        return _of_population(plane, at, columns, result)
+    cells = grid(plane, points)
     found, unexplained = search(plane, cells)
     cut = [piece for curve in found for piece in pieces(plane, curve, found)]
     curves = [c for c in cut if c.below == 0] + _kink_lines(plane, cells.breaks)
@@ -199,12 +205,36 @@ def boundary(
     counts = [float(s.unstable) if s.smooth else np.nan for s in cells.all_nodes()]
     message = "; ".join([*faults, *_undetermined(cells)])
     certified = not faults and cells.certified and all(c.certified for c in (*curves, *further))
-    return Boundary(
-        (x, y), (unit_of(net, x), unit_of(net, y)), (ranges[0], ranges[1]),
-        tuple(curves), tuple(further), plane.columns(np.stack([at, at], axis=1)),
-        np.array(counts).reshape(points, points), "incomplete" if faults else "ok", message,
-        certified,
+    return result(
+        tuple(curves), tuple(further), columns, np.array(counts).reshape(points, points),
+        "incomplete" if faults else "ok", message, certified,
     )  # fmt: skip
+
+
+def _of_population(
+    plane: Plane, at: Array, columns: tuple[Array, Array], result: Callable[..., Boundary]
+) -> Boundary:
+    """The boundary of a population: where the count on a grid with lines `at` (k,) changes, its
+    loop is critical.
+    """
+    scan, curves = CountScan(plane, _CLOSE), []
+    for line in scan.boundary(at):
+        places = np.array([change.place for change in line])
+        frequency = np.array([change.frequency for change in line])
+        ends: Any = ("closed", "closed")
+        if line[0] is not line[-1]:
+            edges = np.any((places == 0) | (places == 1), axis=1)
+            ends = tuple("edge" if edges[k] else "regime" for k in (0, -1))
+        above = max(max(change.below, change.above) for change in line)
+        x, y = plane.columns(places)
+        curves.append(BoundaryCurve(x, y, frequency, "hopf", 0, above, False, ends))
+    nodes = [scan.at(np.array(t)) for t in itertools.product(at, at)]
+    counts = np.array([np.nan if n.unstable is None else float(n.unstable) for n in nodes])
+    missing = collections.Counter(n.status for n in nodes if n.unstable is None)
+    notes = _missing(missing, len(nodes))
+    shape = (len(at), len(at))
+    message = "; ".join(notes)
+    return result(tuple(curves), (), columns, counts.reshape(shape), "ok", message, certified=False)
 
 
 def _range(net: Model, path: str, given: Range | None) -> tuple[float, float]:
@@ -256,9 +286,12 @@ def _undetermined(cells: Grid) -> list[str]:
         for s in nodes
         if not s.smooth
     )
+    return _missing(missing, len(nodes))
+
+
+def _missing(statuses: Mapping[str, int], count: int) -> list[str]:
     return [
-        f"undetermined at {n} of {len(nodes)} grid points: {status}"
-        for status, n in missing.items()
+        f"undetermined at {n} of {count} grid points: {status}" for status, n in statuses.items()
     ]
 
 
@@ -268,6 +301,7 @@ _SHORT = 1e-9
 _STEP, _SHORTEST = 0.06, 2e-3  # along a change of regime
 _WIDTH = 1e-6  # in the plane: how closely both sides of a change of regime are known
 _MOST = 200
+_CLOSE = 1e-5  # in the plane: to the boundary of a population
 _ON_LINE = 0.03  # in the plane: changes of regime that lie on a line already followed
 
 

@@ -7,12 +7,9 @@ and every crossing is solved for. Stability is not monotone: nothing here assume
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
 import itertools
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +18,7 @@ from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.normal_form import normal_form
+from fluidcc.analysis.population_scan import CountScan
 from fluidcc.analysis.roots import nearby_root
 from fluidcc.analysis.scan import (
     Place,
@@ -35,7 +33,6 @@ from fluidcc.analysis.scan import (
     scale_of,
     unit_of,
 )
-from fluidcc.analysis.stability import Stability, judge
 from fluidcc.programs import compiling
 from fluidcc.result import Result, plain
 
@@ -215,50 +212,25 @@ def _of_population(
     plane: Plane, path: str, unit: str, ends: tuple[float, float], points: int
 ) -> Crossings:
     """Crossings of a population: where the count changes, its loop is critical."""
-    from scipy.optimize import brentq  # others do not wait for it
-
-    scale = plane.scales[0]
-
-    @functools.cache
-    def at(t: float) -> Stability:
-        return judge(equilibrium_of(plane.family(scale.value(t))))
-
-    def excess(t: float) -> float:
-        """Logarithm of the loop's gain where it is real and negative, nearest to critical."""
-        found = at(t).gain_margin
-        if found is None:
-            raise ArithmeticError("the loop is nowhere real and negative")
-        return -math.log(found)
-
-    def within(a: float, b: float) -> Iterator[Crossing]:
-        """Changes of the count between two values."""
-        below, above = at(a).unstable, at(b).unstable
-        if below is None or above is None or below == above:
-            return
-        t = (a + b) / 2 if b - a < 2 * _CLOSE else math.nan
-        if abs(above - below) <= 2 and math.isnan(t):
-            with contextlib.suppress(ArithmeticError, ValueError):  # other turns are nearer
-                root = float(brentq(excess, a, b, xtol=_CLOSE / 10))  # type: ignore[arg-type]
-                sides = (at(max(root - _CLOSE, a)).unstable, at(min(root + _CLOSE, b)).unstable)
-                t = root if sides == (below, above) else math.nan
-        if math.isnan(t):
-            yield from within(a, (a + b) / 2)
-            yield from within((a + b) / 2, b)
-        else:
+    scan, scale = CountScan(plane, _CLOSE), plane.scales[0]
+    places = [np.array([t]) for t in np.linspace(0.0, 1.0, points)]
+    found = []
+    for a, b in itertools.pairwise(places):
+        for place, frequency, below, above in scan.changes(a, b):
             becomes = "unstable" if above > below else "stable"
-            yield Crossing(scale.value(t), at(t).phase_crossover, becomes, below, above)
-
-    places = [float(t) for t in np.linspace(0.0, 1.0, points)]
-    found = [c for a, b in itertools.pairwise(places) for c in within(a, b)]
-    gaps = []
-    for status, group in itertools.groupby(places, lambda t: "" if at(t).margins else at(t).status):
-        unknown = list(group)
+            value = scale.value(float(place[0]))
+            found.append(Crossing(value, frequency, becomes, below, above))
+    gaps, known = [], [scan.at(t) for t in places]
+    for status, group in itertools.groupby(
+        zip(places, known, strict=True), lambda pair: "" if pair[1].margins else pair[1].status
+    ):
+        unknown = [scale.value(float(t[0])) for t, _ in group]
         if status:
-            gaps.append(Gap(scale.value(unknown[0]), scale.value(unknown[-1]), status))
+            gaps.append(Gap(unknown[0], unknown[-1], status))
     changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
     return Crossings(
         path, unit, *ends, changes, tuple(c for c in found if c not in changes), tuple(gaps),
-        at(0.0).stable, certified=False,
+        known[0].stable, certified=False,
     )  # fmt: skip
 
 

@@ -194,7 +194,7 @@ def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability
 def judge(eq: AnyEquilibrium, *, roots: int = 6, certify: bool = False) -> Stability:
     """`stability` at an equilibrium that is known."""
     if not eq.smooth:
-        return _of_population(eq, certify) if is_population(eq) else _switching(eq)
+        return _of_population(eq, roots, certify) if is_population(eq) else _switching(eq)
     try:
         linear = [eq.linear(side=side) for side in ((-1, 1) if eq.kinked else (0,))]
     except ValueError as fault:
@@ -218,8 +218,10 @@ def is_population(eq: Any) -> bool:
     return getattr(getattr(eq, "net", None), "closure", "") == "population"
 
 
-def _of_population(eq: Any, certify: bool) -> Stability:
-    """Stability of the loop of a population: a count by its frequency response, and its margins."""
+def _of_population(eq: Any, count: int, certify: bool) -> Stability:
+    """Stability of the loop of a population: a count by its frequency response, and its margins;
+    with its roots, if any are wanted.
+    """
     try:
         loop = find_loop(eq)
         unstable = loop.unstable()
@@ -227,8 +229,8 @@ def _of_population(eq: Any, certify: bool) -> Stability:
         own = "" if eq.message in str(refusal) else eq.message
         message = "; ".join(filter(None, [own, str(refusal)]))
         return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq)
-    roots, notes = loop.roots(unstable), [eq.message]
-    if not len(roots):
+    roots, notes = loop.roots(unstable) if count else np.zeros(0, complex), [eq.message]
+    if count and not len(roots):
         notes.append("no roots: those that were found are not as many as the loop turns")
     if eq.kinked:
         notes.append("at a kink of the marking: of one side")

@@ -211,15 +211,16 @@ def _crossings(task: Task, faults: Faults, along: str, closure: str | None) -> O
 
 @_verb(
     "boundary",
-    own={"along": word("PATH=LO:HI PATH=LO:HI", "Both ranges to search.", list[str])},
+    own={"along": word("PATH=LO:HI PATH=LO:HI", "Both ranges to search.", list[str])} | _CLOSURE,
 )
-def _boundary(task: Task, faults: Faults, along: list[str]) -> Options:
+def _boundary(task: Task, faults: Faults, along: list[str], closure: str | None) -> Options:
     """Every curve over two parameters on which stability changes."""
     if len(along) != 2:
         faults.add("boundary", "", "two ranges PATH=LO:HI", f"{len(along)}")
     ranges = [interval(text, task, faults, "boundary") for text in along]
     (x, *x_range), (y, *y_range) = (ranges * 2)[:2]
-    return {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
+    given: Options = {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
+    return _closed(task, faults, closure, fluidcc.boundary, **given)
 
 
 @_verb(

@@ -157,6 +157,22 @@ def test_compiled_and_plain_equilibria_agree():
         assert swept == pytest.approx(own.links["bottleneck"].queue, rel=1e-9)
 
 
+def test_the_boundary_of_a_population_is_where_its_count_changes():
+    net = fc.replace(fc.load("hollot2001/slow"), {"model.closure": "population"})
+    w_q, p_max = "link.queue.w_q", "link.queue.p_max"
+    found = fc.boundary(net, w_q, p_max, (1e-5, 1e-3), (0.05, 0.5), points=3)
+    (curve,) = found.curves
+    assert (curve.kind, curve.below, curve.above, curve.ends) == ("hopf", 0, 2, ("edge", "edge"))
+    k = len(curve.x) // 2
+    for factor, unstable in ((0.999, 0), (1.001, 2)):
+        beside = fc.replace(net, {w_q: curve.x[k], p_max: factor * curve.y[k]})
+        assert fc.stability(beside).unstable == unstable
+    along = fc.crossings(fc.replace(net, {w_q: curve.x[k]}), p_max, 0.05, 0.5, points=3)
+    assert along.crossings[0].value == pytest.approx(curve.y[k], rel=1e-4)
+    assert along.crossings[0].frequency == pytest.approx(curve.frequency[k], rel=1e-3)
+    assert found.unstable[0, 0] == 0 and found.unstable[-1, -1] == 2
+
+
 def record(monkeypatch, family, name):
     monkeypatch.syspath_prepend(str(VALIDATION))
     networks = importlib.import_module("ns2_networks")
@@ -397,11 +413,6 @@ def test_the_delay_that_is_not_exceeded_is_optimised():
         best.objective
         < fc.fluctuations(fc.load("hollot2001/pi")).links["bottleneck"].delay.quantiles[0.95]
     )
-
-
-def test_curves_of_two_parameters_are_those_of_means():
-    with pytest.raises(ValueError, match="stability-map and crossings know the population"):
-        fc.boundary(population("hollot2001/slow"), "flow.n", "link.queue.w_q")
 
 
 @pytest.mark.parametrize(("p", "drop"), [(1e-4, 0.0), (1e-6, 0.0), (0.0, 1e-5)])
