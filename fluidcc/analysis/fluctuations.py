@@ -214,10 +214,10 @@ def fluctuations(net: Network) -> Fluctuations:
     try:
         loop = find_loop(eq)
         _check_loads(net, eq.net.link_names[loop.k])
-        omega = loop.frequencies
+        omega, unstable = loop.frequencies, loop.unstable()
         distance = abs(1 + loop.gain(omega))
         margin = float(distance.min())
-        _check_loop(loop, margin, float(omega[int(np.argmin(distance))]))
+        _check_loop(unstable, margin, float(omega[int(np.argmin(distance))]))
         return _describe(eq, loop, omega, distance)
     except NoLoop as refusal:
         return _refuse(eq, str(refusal), margin)
@@ -257,9 +257,9 @@ def _jumps(link: Link, average: float, reach: float) -> Iterator[float]:
                 yield float(below)
 
 
-def _check_loop(loop: PopulationLoop, margin: float, at: float) -> None:
+def _check_loop(unstable: int, margin: float, at: float) -> None:
     """Raise NoLoop if fluctuations are not small, with `margin` the least distance, at [rad/s]."""
-    if loop.unstable():
+    if unstable:
         raise NoLoop(
             f"the loop is unstable, most of all near {at:.3g} rad/s: windows and queues oscillate"
         )
