@@ -131,6 +131,16 @@ def test_zeros_are_found_whatever_is_expected(near):
 
 
 @pytest.mark.parametrize("convert", [np.array, jnp.array])
+def test_a_function_above_0_at_the_high_end_has_its_zero_there(convert):
+    """As windows that grow at their cap have, whatever they do before."""
+    dips = lambda x: (x - 1.0) * (x - 2.0)  # noqa: E731
+    low, high = convert([0.0]), convert([4.0])
+    near = (np.array([0.5]), np.array([1.5]))
+    found = [find_zero(dips, low, high), find_zero(dips, low, high, near)]
+    assert [float(x[0]) for x in found] == [4.0, 4.0]
+
+
+@pytest.mark.parametrize("convert", [np.array, jnp.array])
 def test_the_first_of_several_crossings_is_found(convert):
     """Of cos x, with the values at all points tried."""
     cosine = lambda x: jnp.cos(x) if ops.traced(x) else np.cos(x)  # noqa: E731

@@ -150,11 +150,12 @@ def warned(rows: list[dict[str, Any]]) -> Iterator[str]:
             abs(row["mean"] / row["packets"] - 1) for row in rows
             if row["quantity"] == quantity and not row["warnings"]
         ]  # fmt: skip
-        within = sum(e <= goal for e in errors)
-        yield (
-            f"{quantity:8s} mean, without warnings: worst {max(errors):6.1%}, within {goal:.0%}: "
-            f"{within} of {len(errors)}"
-        )
+        if errors:
+            within = sum(e <= goal for e in errors)
+            yield (
+                f"{quantity:8s} mean, without warnings: worst {max(errors):6.1%}, within "
+                f"{goal:.0%}: {within} of {len(errors)}"
+            )
 
 
 def reason(message: str) -> str:

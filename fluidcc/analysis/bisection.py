@@ -144,7 +144,7 @@ def find_zero(
     a, b = low, high
     if near is not None:
         a, b = (v + s * _BEYOND * (1.0 + abs(v)) for s, v in zip((-1, 1), ends, strict=True))
-        a, b = np.clip(a, low, high), np.clip(b, low, high)
+        a, b = np.fmin(np.fmax(a, low), high), np.fmax(np.fmin(b, high), low)
     count = max(_NUMBERS / np.size(low), 1 + np.max(b - a) / _WIDEST)
     grid = np.linspace(0.0, 1.0, int(np.clip(count, 3, 17)))
     points = a + (b - a) * grid.reshape((-1, *np.ndim(low) * (1,)))
@@ -155,8 +155,8 @@ def find_zero(
     first = np.argmax(falls, axis=0)[None]
     pair = np.concatenate([np.maximum(first - 1, 0), first])
     (a, b), (at_a, at_b) = (np.take_along_axis(v, pair, 0) for v in (points, values))
-    ended = falls[0] | ~falls.any(axis=0)
-    x = np.where(falls[0], low, high)
+    rising = values[-1] > 0  # and perhaps falling before, which does not count
+    ended, x = rising | falls[0], np.where(rising, high, low)
     a, b = np.where(ended, x, a), np.where(ended, x, b)
     before, last, at_before, at_last = a, b, at_a, at_b
     aside = _SURE * (1 + abs(x))
@@ -205,7 +205,7 @@ def first_crossing(
 
     The function, of one number, is in a compiled program once, however large it is; in NumPy it
     takes several numbers (n, 1) at a time. If a function changes its sign several times between two
-    points, NumPy finds the first change, a compiled program any of them. NumPy also tries numbers
+    points, any of the changes from above 0 is found. NumPy also tries numbers
     at which any of the functions `jumps` is zero early, and ends at a bracket of width `finest` or
     at values within `rounding`.
     """

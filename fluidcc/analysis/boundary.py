@@ -230,11 +230,19 @@ def _of_population(
         curves.append(BoundaryCurve(x, y, frequency, "hopf", 0, above, False, ends))
     nodes = [scan.at(np.array(t)) for t in itertools.product(at, at)]
     counts = np.array([np.nan if n.unstable is None else float(n.unstable) for n in nodes])
-    missing = collections.Counter(n.status for n in nodes if n.unstable is None)
-    notes = _missing(missing, len(nodes))
-    shape = (len(at), len(at))
-    message = "; ".join(notes)
-    return result(tuple(curves), (), columns, counts.reshape(shape), "ok", message, certified=False)
+    unknown = [n for n in nodes if n.unstable is None]
+    rest = [n.message for n in unknown if n.status in ("regular", "empty")]
+    named = [n.status for n in unknown if n.status not in ("regular", "empty")]
+    notes = _missing(collections.Counter(named), len(nodes))
+    if rest:
+        notes.append(
+            f"undetermined at {len(rest)} of {len(nodes)} grid points, at first: {rest[0]}"
+        )
+    if scan.lost:
+        notes.insert(0, f"the curves do not explain the counts on {scan.lost} sides of the grid")
+    status, message = "incomplete" if scan.lost else "ok", "; ".join(notes)
+    counts = counts.reshape((len(at), len(at)))
+    return result(tuple(curves), (), columns, counts, status, message, certified=False)
 
 
 def _range(net: Model, path: str, given: Range | None) -> tuple[float, float]:

@@ -33,11 +33,12 @@ class Change(NamedTuple):
 class CountScan:
     """The counts of a family of populations over one or two parameters, each in [0, 1].
 
-    Where they change is known to `close`.
+    Where they change is known to `close`. `lost` counts sides of cells of `boundary` between stable
+    and unstable on which the change is not known.
     """
 
     def __init__(self, plane: Plane, close: float) -> None:
-        self.plane, self.close = plane, close
+        self.plane, self.close, self.lost = plane, close, 0
         self._known: dict[tuple[float, ...], Stability] = {}
 
     def at(self, place: Array) -> Stability:
@@ -88,12 +89,19 @@ class CountScan:
             for axis, (k, m) in enumerate([(i + 1, j), (i, j + 1)]):
                 if max(k, m) < len(at):
                     ends = np.array([at[i], at[j]]), np.array([at[k], at[m]])
-                    found = self.changes(*ends)
-                    sides[i, j, axis] = [c for c in found if (c.below == 0) != (c.above == 0)]
+                    sides[i, j, axis] = list(filter(_turns, self.changes(*ends)))
+                    counts = [self.at(end).unstable for end in ends]
+                    differ = None not in counts and (counts[0] == 0) != (counts[1] == 0)
+                    self.lost += differ and not sides[i, j, axis]
         segments = []
         for i, j in itertools.product(last, repeat=2):
-            around = [(i, j, 0), (i + 1, j, 1), (i, j + 1, 0), (i, j, 1)]
-            met = [change for side in around for change in sides[side]]
+            around = (
+                sides[i, j, 0],
+                sides[i + 1, j, 1],
+                sides[i, j + 1, 0][::-1],
+                sides[i, j, 1][::-1],
+            )
+            met = list(itertools.chain(*around))
             if len(met) == 4:  # the middle is on one side: cut off the corners of the other
                 middle = self.at(np.array([at[i] + at[i + 1], at[j] + at[j + 1]]) / 2).unstable
                 corner = self.at(np.array([at[i], at[j]])).unstable
@@ -108,9 +116,14 @@ class CountScan:
             way, middle = two.place - one.place, (one.place + two.place) / 2
             across = _AHEAD * np.array([-way[1], way[0]])
             ends = (np.clip(middle + side * across, 0.0, 1.0) for side in (-1, 1))
-            between = [c for c in self.changes(*ends) if (c.below == 0) != (c.above == 0)]
+            between = list(filter(_turns, self.changes(*ends)))
             out += [*(between if len(between) == 1 else []), two]
         return out
+
+
+def _turns(change: Change) -> bool:
+    """Whether it is one between stable and unstable."""
+    return (change.below == 0) != (change.above == 0)
 
 
 def _chained(segments: list[tuple[Change, Change]]) -> list[list[Change]]:
@@ -121,13 +134,13 @@ def _chained(segments: list[tuple[Change, Change]]) -> list[list[Change]]:
         for line in list(lines):
             for turned in (False, True):
                 part = line[::-1] if turned else line
-                if part[-1] is new[0] and part is not new:
+                if part[-1] is new[0]:
                     new = [*part, *new[1:]]
                 elif part[0] is new[-1]:
                     new = [*new, *part[1:]]
                 else:
                     continue
-                lines.remove(line)
+                lines = [other for other in lines if other is not line]
                 break
         lines.append(new)
     return lines

@@ -201,8 +201,8 @@ def _ticked(link: Link, x: Any, backlog: Num, lost: Num) -> Any:
     """The memory after endless periods, as averages and multiplied probabilities move.
 
     If each change is the same share of the one before, many together are the sum of a geometric
-    series. Their number doubles as long as the change after them is the predicted one, else it is
-    halved.
+    series. Their number grows fourfold as long as the change after them is the predicted one, else
+    it is divided by four; it ends before a number reaches an end of its range.
     """
     first = leaves(x)
     changes = leaves(_over_period(link, backlog, lost, x))

@@ -160,14 +160,14 @@ def test_compiled_and_plain_equilibria_agree():
 def test_the_boundary_of_a_population_is_where_its_count_changes():
     net = fc.replace(fc.load("hollot2001/slow"), {"model.closure": "population"})
     w_q, p_max = "link.queue.w_q", "link.queue.p_max"
-    found = fc.boundary(net, w_q, p_max, (1e-5, 1e-3), (0.05, 0.5), points=3)
+    found = fc.boundary(net, p_max, w_q, (0.036, 0.47), (6e-5, 2.9e-4), points=4)
     (curve,) = found.curves
     assert (curve.kind, curve.below, curve.above, curve.ends) == ("hopf", 0, 2, ("edge", "edge"))
     k = len(curve.x) // 2
     for factor, unstable in ((0.999, 0), (1.001, 2)):
-        beside = fc.replace(net, {w_q: curve.x[k], p_max: factor * curve.y[k]})
+        beside = fc.replace(net, {p_max: curve.x[k], w_q: factor * curve.y[k]})
         assert fc.stability(beside).unstable == unstable
-    along = fc.crossings(fc.replace(net, {w_q: curve.x[k]}), p_max, 0.05, 0.5, points=3)
+    along = fc.crossings(fc.replace(net, {p_max: curve.x[k]}), w_q, 6e-5, 2.9e-4, points=3)
     assert along.crossings[0].value == pytest.approx(curve.y[k], rel=1e-4)
     assert along.crossings[0].frequency == pytest.approx(curve.frequency[k], rel=1e-3)
     assert found.unstable[0, 0] == 0 and found.unstable[-1, -1] == 2

@@ -141,7 +141,9 @@ def test_a_scenario_comes_out_as_kept(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "validation"))
     script = importlib.import_module("compare_all")
     name = "hollot2001/pi"
-    found = script.judge(name)["rows"]
+    judged = script.judge(name)
+    assert "error" not in judged, judged["error"]
+    found = judged["rows"]
     kept = {row.quantity: row for row in table() if row.scenario == name}
     assert set(kept) == {row["name"] for row in found}
     for row in found:
