@@ -205,9 +205,9 @@ def first_crossing(
 
     The function, of one number, is in a compiled program once, however large it is; in NumPy it
     takes several numbers (n, 1) at a time. If a function changes its sign several times between two
-    points, any of the changes from above 0 is found. NumPy also tries numbers
-    at which any of the functions `jumps` is zero early, and ends at a bracket of width `finest` or
-    at values within `rounding`.
+    points, any of the changes from above 0 is found. NumPy also tries numbers at which any of the
+    functions `jumps` is zero early, and ends at a bracket of width `finest` or at values within
+    `rounding`.
     """
     last = len(tried) - 1
 

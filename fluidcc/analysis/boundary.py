@@ -30,6 +30,7 @@ from fluidcc.analysis.scan import (
     family,
     number_of,
     scale_of,
+    turns,
     unit_of,
     within_of,
 )
@@ -461,7 +462,7 @@ def _sides(
 
 def _jumps(a: Spot, b: Spot) -> bool:
     """Whether one side is stable and the other not."""
-    return a.smooth and b.smooth and (a.unstable == 0) != (b.unstable == 0)
+    return a.smooth and b.smooth and turns(a.unstable, b.unstable)
 
 
 def _kink_lines(plane: Plane, breaks: list[Part]) -> list[BoundaryCurve]:

@@ -22,7 +22,7 @@ import scipy.optimize
 
 from fluidcc.analysis.crossings import cell
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.scan import Place, Plane, Scan, Spot
+from fluidcc.analysis.scan import Place, Plane, Scan, Spot, turns
 
 _STEP = 1e-6  # of the range: differences along the parameters
 _FREQUENCY = 0.25  # weight of the angle frequency times lag against parameters in [0, 1]
@@ -550,7 +550,7 @@ def _islands(plane: Plane, grid: Grid) -> Iterator[tuple[Spot, Spot]]:
         ]
         same = [s for s in neighbours if s is not here and s.smooth and s.regime == here.regime]
         sign = -1.0 if here.unstable else 1.0
-        if len(same) < 2 or any((s.unstable == 0) != (here.unstable == 0) for s in same):
+        if len(same) < 2 or any(turns(s.unstable, here.unstable) for s in same):
             continue
         value, around = sign * _growth(here), [sign * _growth(s) for s in same]
         if value < max(around) or -value > _PROMISING * (value - min(around)):

@@ -31,6 +31,7 @@ from fluidcc.analysis.scan import (
     equilibrium_of,
     family,
     scale_of,
+    turns,
     unit_of,
 )
 from fluidcc.programs import compiling
@@ -197,7 +198,7 @@ def crossings(
             found += [dataclasses.replace(c, value=scale.value(c.value)) for c in inside]
             sound &= followed and a.certified and b.certified
     first = sampled[0][1]
-    changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
+    changes = tuple(c for c in found if turns(c.below, c.above))
     further = tuple(c for c in found if c not in changes)
     if criticality:
         changes = tuple(_with_criticality(c, plane.family) for c in changes)
@@ -227,7 +228,7 @@ def _of_population(
         unknown = [scale.value(float(t[0])) for t, _ in group]
         if status:
             gaps.append(Gap(unknown[0], unknown[-1], status))
-    changes = tuple(c for c in found if (c.below == 0) != (c.above == 0))
+    changes = tuple(c for c in found if turns(c.below, c.above))
     return Crossings(
         path, unit, *ends, changes, tuple(c for c in found if c not in changes), tuple(gaps),
         known[0].stable, certified=False,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.scan import Plane, equilibrium_of
+from fluidcc.analysis.scan import Plane, equilibrium_of, turns
 from fluidcc.analysis.stability import Stability, judge
 
 _AHEAD = 0.5  # of a segment: to both sides of it, where the curve is sought between its ends
@@ -81,20 +81,23 @@ class CountScan:
             place = a + share * (b - a)
             yield Change(place, float(self.at(place).phase_crossover or math.nan), below, above)
 
+    def _turns(self, a: Array, b: Array) -> list[Change]:
+        """Those of the changes at which stability changes."""
+        return [change for change in self.changes(a, b) if turns(change.below, change.above)]
+
     def boundary(self, at: Array) -> list[list[Change]]:
         """Curves between stable and unstable, through the cells of a grid with lines `at` (k,)."""
-        last = range(len(at) - 1)
         sides: dict[tuple[int, int, int], list[Change]] = {}  # of the cells, by corner and axis
         for i, j in itertools.product(range(len(at)), repeat=2):
             for axis, (k, m) in enumerate([(i + 1, j), (i, j + 1)]):
                 if max(k, m) < len(at):
                     ends = np.array([at[i], at[j]]), np.array([at[k], at[m]])
-                    sides[i, j, axis] = list(filter(_turns, self.changes(*ends)))
-                    counts = [self.at(end).unstable for end in ends]
-                    differ = None not in counts and (counts[0] == 0) != (counts[1] == 0)
-                    self.lost += differ and not sides[i, j, axis]
+                    sides[i, j, axis] = self._turns(*ends)
+                    below, above = (self.at(end).unstable for end in ends)
+                    known = below is not None and above is not None
+                    self.lost += known and turns(below, above) and not sides[i, j, axis]
         segments = []
-        for i, j in itertools.product(last, repeat=2):
+        for i, j in itertools.product(range(len(at) - 1), repeat=2):
             around = (
                 sides[i, j, 0],
                 sides[i + 1, j, 1],
@@ -105,7 +108,7 @@ class CountScan:
             if len(met) == 4:  # the middle is on one side: cut off the corners of the other
                 middle = self.at(np.array([at[i] + at[i + 1], at[j] + at[j + 1]]) / 2).unstable
                 corner = self.at(np.array([at[i], at[j]])).unstable
-                met = met[-1:] + met[:-1] if (middle == 0) != (corner == 0) else met
+                met = met[-1:] + met[:-1] if turns(middle, corner) else met
             segments += list(zip(met[::2], met[1::2], strict=False))
         return [self._denser(line) for line in _chained(segments)]
 
@@ -116,14 +119,9 @@ class CountScan:
             way, middle = two.place - one.place, (one.place + two.place) / 2
             across = _AHEAD * np.array([-way[1], way[0]])
             ends = (np.clip(middle + side * across, 0.0, 1.0) for side in (-1, 1))
-            between = list(filter(_turns, self.changes(*ends)))
+            between = self._turns(*ends)
             out += [*(between if len(between) == 1 else []), two]
         return out
-
-
-def _turns(change: Change) -> bool:
-    """Whether it is one between stable and unstable."""
-    return (change.below == 0) != (change.above == 0)
 
 
 def _chained(segments: list[tuple[Change, Change]]) -> list[list[Change]]:

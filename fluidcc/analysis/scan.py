@@ -205,6 +205,13 @@ class Spot:
         return located(self.roots) if number is None else number
 
 
+def turns(below: int | None, above: int | None) -> bool:
+    """Whether stability changes between two places with these numbers of unstable roots; an unknown
+    number is not 0.
+    """
+    return (below == 0) != (above == 0)
+
+
 def count_together(spots: Sequence[Spot]) -> None:
     """Count the unstable roots of spots at once, which costs little more than of one.
 
