@@ -20,6 +20,7 @@ from fluidcc.analysis.implicit import (
     directions,
     edge,
     motion,
+    population_motion,
     root_slopes,
     slopes_of_linear,
 )
@@ -62,11 +63,11 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
     """Derivatives of a quantity of a network at equilibrium by some of its parameters.
 
     Equilibria, roots and margins are differentiated at the solution by the implicit function
-    theorem; those of roots and margins include the motion of the equilibrium. A population is
-    differentiated by differences. An equilibrium that
+    theorem; those of roots and margins include the motion of the equilibrium. An equilibrium that
     slides on a jump, or fills a buffer, stays on that surface: it has derivatives, but no
     linearisation, hence no roots and margins. At the edge of a regime both one-sided derivatives
-    are returned.
+    are returned. Roots and margins of a population, and its equilibrium on a jump or at a full
+    buffer, are differentiated by differences.
 
     Parameters
     ----------
@@ -146,6 +147,8 @@ class _Point:
     @functools.cached_property
     def motion(self) -> Motion:
         """Derivatives of the equilibrium, which stays on its discontinuities."""
+        if self.eq.net.closure == "population":
+            return population_motion(self.eq, self.along)
         return motion(self.eq, self.along, self.edge[0])
 
     @functools.cached_property
@@ -198,9 +201,11 @@ class _Point:
         if isinstance(of, Measure):
             name, unit = of.name, of.unit
         try:
-            if self.net.closure == "population":
+            is_loop = isinstance(of, Measure) and of.kind == "loop"
+            smooth = self.eq.status in ("regular", "empty") and not is_loop
+            if self.net.closure == "population" and not smooth:
                 value, slopes = self._by_differences(of)
-            elif isinstance(of, Measure) and of.kind == "loop":
+            elif isinstance(of, Measure) and is_loop:
                 value, slopes = self._of_loop(of.key)
             else:
                 read = of.read if isinstance(of, Measure) else of

@@ -27,7 +27,14 @@ from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, still
 from fluidcc.analysis.local_model import NEAR, local_state, present_function
 from fluidcc.analysis.margins import received_signals
-from fluidcc.analysis.operating_point import OperatingPoint, Regime, steady_state
+from fluidcc.analysis.operating_point import (
+    OperatingPoint,
+    Regime,
+    alone,
+    arrivals,
+    steady_senders,
+    steady_state,
+)
 from fluidcc.analysis.sliding import (
     SIGNAL,
     NoDerivativeError,
@@ -43,6 +50,7 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
+from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import Signal
@@ -56,7 +64,17 @@ from fluidcc.model.delays import (
     round_trip,
 )
 from fluidcc.model.fluid import as_fluid, has_motion, steady, with_mean_calls
-from fluidcc.model.rates import HIGH, LOW, Modes, flux, received, sending_rate, touched
+from fluidcc.model.rates import (
+    HIGH,
+    LOW,
+    Modes,
+    emit_signal,
+    flux,
+    queue_law_rate,
+    received,
+    sending_rate,
+    touched,
+)
 from fluidcc.ops import Num
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import number_at, replace
@@ -281,12 +299,8 @@ def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = (
     moves, newton = solution[:-1], solution[-1]
     size = 1.0 + np.abs(np.concatenate([parts.state, parts.outputs, np.zeros(len(newton) - n - m)]))
     lost = np.flatnonzero((idle & (parts.loose > 0) & (parts.frozen == 0))[~stepping])
-    message = ""
-    if not np.all(np.isfinite(solution)):
-        message = "the equilibrium is singular: it has no derivative"
-    elif np.max(np.abs(newton) / size) > _OFF_BALANCE:
-        message = "the equilibrium found does not balance its own equations, so has no derivative"
-    elif lost.size:  # whether a reported value depends on these undetermined states
+    message = _fault(solution, newton / size)
+    if not message and lost.size:  # whether a reported value depends on these undetermined states
         shifts = _motion_of(by_x, np.eye(len(by_x))[lost])
         seen = [carry(by, np.asarray(0.0), shifts) for by in jax.tree.leaves(parts.by_x.seen)]
         if any(np.any(np.abs(change) > _UNMOVED) for change in seen):
@@ -296,6 +310,69 @@ def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = (
     )
     pace = np.max(np.abs(moves) / size, axis=1)
     return Motion(moves[:, :n], moves[:, n : n + m], parts.values.seen, slopes, pace, message)
+
+
+@compile_once
+def _expanded_population(net: Network, op: OperatingPoint, along: Network) -> Any:
+    """Equations of a population, for queues and arrivals of links and memories of their laws, and
+    the reported part: values, derivatives by these unknowns (..., N) and along K directions
+    (K, ...); and the unknowns (N,).
+    """
+    memories, laws_of = ravel_pytree(op.laws)
+    count, busy = len(net.links), op.backlogs > 0
+
+    def balance(x: Num, net: Network) -> tuple[Num, Observed]:
+        queues, offered, memories = jnp.split(x, [count, 2 * count])
+        rows = list(zip(net.links, laws_of(memories), queues, offered, strict=True))
+        signals = [emit_signal(*row) for row in rows]
+        emitted = [alone(signal) for signal in signals]
+        senders = steady_senders(net, list(queues), emitted)
+        arriving, accepted = map(jnp.stack, arrivals(net, emitted, [rate for _, rate in senders]))
+        capacities = jnp.stack([link.capacity for link in net.links])
+        excess = jnp.where(busy, accepted - capacities, queues)
+        changes = ravel_pytree([queue_law_rate(*row, ticks=True) for row in rows])[0]
+        used: Any = jnp.where(busy, 1.0, accepted / capacities)
+        links, flows = {}, {}
+        for k, (name, (link, law, queue, _)) in enumerate(zip(net.link_names, rows, strict=True)):
+            average: Any = link.queue.average(law, queue)
+            links[name] = LinkEquilibrium(queue, average, signals[k].either, used[k])
+        for name, own, (s, rate) in zip(net.flow_names, net.flows, senders, strict=True):
+            rtt = round_trip(net, own, tuple(queues))
+            seen = touched(own, tuple(signals[k] for k in own.route)) + 0.0 * rtt
+            active: Any = jnp.ones_like(rtt)
+            flows[name] = FlowsEquilibrium(own.window.window(s.law), rtt, rate, seen, active)
+        reported = jax.tree.map(lambda v: jnp.asarray(v, float), (links, flows))
+        return jnp.concatenate([excess, arriving - offered, changes]), reported
+
+    pairs = zip(net.links, op.backlogs, op.lost, strict=True)
+    x = jnp.concatenate([op.queues, jnp.stack([offered_rate(*pair) for pair in pairs]), memories])
+    return *expand(balance, x, net, along), x
+
+
+def population_motion(eq: Equilibrium, along: Network) -> Motion:
+    """Derivatives of the equilibrium of a population along K directions of its network's numbers
+    (K, ...), by its own equations: stationary laws of flows, and what links carry.
+    """
+    found = jax.tree.map(np.asarray, _expanded_population(steady(eq.net), eq.op, along))
+    (values, seen), (by_x, seen_by_x), (by_number, seen_along), x = found
+    idle = ~np.any(by_x != 0, axis=1)
+    by_x = by_x + np.diag(idle.astype(float))  # memories at a limit stay there
+    solution = _motion_of(by_x, np.vstack([by_number, values]))
+    moves, newton = solution[:-1], solution[-1]
+    size = 1.0 + np.abs(x)
+    message = _fault(solution, newton / size)
+    slopes = jax.tree.map(lambda by, along: carry(by, along, moves), seen_by_x, seen_along)
+    pace = np.max(np.abs(moves) / size, axis=1)
+    return Motion(moves, np.zeros((len(moves), 0)), seen, slopes, pace, message)
+
+
+def _fault(solution: Array, newton: Array) -> str:
+    """Why an equilibrium has no derivatives, with its relative Newton step; empty if it has."""
+    if not np.all(np.isfinite(solution)):
+        return "the equilibrium is singular: it has no derivative"
+    if np.max(np.abs(newton)) > _OFF_BALANCE:
+        return "the equilibrium found does not balance its own equations, so has no derivative"
+    return ""
 
 
 def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
@@ -311,9 +388,10 @@ def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
         raise NoDerivativeError(
             "the equilibrium is not unique: the one reached depends on the initial condition"
         )
-    if not has_motion(eq.net):
+    population = eq.net.closure == "population" and eq.status in ("regular", "empty")
+    if not (population or has_motion(eq.net)):
         raise NoDerivativeError(without(eq))
-    held = () if eq.smooth else sliding_surfaces(steady(eq.net), eq.op)
+    held = () if eq.smooth or population else sliding_surfaces(steady(eq.net), eq.op)
     jumping = {c.link for c in held if c.kind == SIGNAL}
     bends = kinks(eq.net, steady_state(eq.net, eq.op))
     near = {k for k, distance in bends if abs(float(distance)) < NEAR and k not in jumping}

@@ -105,7 +105,8 @@ class OperatingPoint(NamedTuple):
         return tuple(s.signal._replace(load=s.other) for s in self.emitted)
 
 
-def _alone(signal: Signal) -> SteadySignal:
+def alone(signal: Signal) -> SteadySignal:
+    """A signal at all times."""
     return SteadySignal(signal, signal.load, 0.0)
 
 
@@ -128,7 +129,7 @@ def weighted_signals(
     return out
 
 
-def _senders(
+def steady_senders(
     net: Network,
     backlogs: list,
     emitted: list[SteadySignal],
@@ -171,7 +172,7 @@ def _windows(net: Network, senders: list) -> tuple:
     return tuple(f.window.window(s.law) for f, (s, _) in zip(net.flows, senders, strict=True))
 
 
-def _arriving(
+def arrivals(
     net: Network, emitted: list[SteadySignal], rates: list[Num]
 ) -> tuple[list[Num], list[Num]]:
     """Rates offered to links and accepted by them [packet/s], from sources with these rates.
@@ -268,9 +269,9 @@ def _steady_link(
 
     def excess(known: _Known, place: Num, backlog: Num, signal: SteadySignal) -> Num:
         others = _with(backlogs, k, backlog), _with(emitted, k, signal)
-        senders = _senders(net, *others, near=known.around(place))
+        senders = steady_senders(net, *others, near=known.around(place))
         known.add(place, _windows(net, senders))
-        offered, accepted = _arriving(net, others[1], [rate for _, rate in senders])
+        offered, accepted = arrivals(net, others[1], [rate for _, rate in senders])
         idle = offered[k] - offered_rate(link, backlog)
         return ops.where(backlog < 0, idle, accepted[k] - link.capacity)
 
@@ -278,7 +279,7 @@ def _steady_link(
 
     def excess_at(backlog: Num) -> Num:
         none = NEAR_EMPTY * offered_rate(link, backlog)
-        signal = _alone(steady_signal(link, backlog, start))
+        signal = alone(steady_signal(link, backlog, start))
         return excess(by_backlog, backlog, backlog, signal) - none
 
     # Where the excess of arrivals over capacity changes sign: at a root, or across a jump.
@@ -303,7 +304,7 @@ def _steady_link(
     upper = above + apart * (1 + abs(above))
     least = steady_signal(link, lower, start)
     if not ops.traced(jumps) and not (jumps or over):
-        return ops.where(backlog < 0, Regime.EMPTY, Regime.INTERIOR), backlog, _alone(least), escape
+        return ops.where(backlog < 0, Regime.EMPTY, Regime.INTERIOR), backlog, alone(least), escape
     beyond = steady_signal(link, upper, start)
 
     def holding(share: Num) -> SteadySignal:
@@ -328,7 +329,7 @@ def _steady_link(
     at_jump = ops.where(neutral, Regime.NEUTRAL, Regime.JUMP)
     code = ops.where(jumps, ops.where(enough, at_jump, Regime.NONE), code)
     code = ops.where(over, ops.where(spills, Regime.FULL, Regime.NONE), code)
-    return code, backlog, _choose(jumps | over, found, _alone(least)), escape
+    return code, backlog, _choose(jumps | over, found, alone(least)), escape
 
 
 @compiled(static_argnames="start")
@@ -340,7 +341,7 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
     links = range(len(net.links))
     backlogs = [first[k] for k in links]
     emitted = [
-        _alone(steady_signal(link, z, start)) for link, z in zip(net.links, backlogs, strict=True)
+        alone(steady_signal(link, z, start)) for link, z in zip(net.links, backlogs, strict=True)
     ]
 
     def turn(carry: tuple) -> tuple:
@@ -366,8 +367,8 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
         carry = (1, 0.0, *turn(carry)[2:])
     moved = carry[1]
     codes, backlogs, emitted, escapes = carry[2:]
-    senders = _senders(net, backlogs, emitted)
-    offered, accepted = _arriving(net, emitted, [rate for _, rate in senders])
+    senders = steady_senders(net, backlogs, emitted)
+    offered, accepted = arrivals(net, emitted, [rate for _, rate in senders])
     pairs = list(zip(net.links, backlogs, strict=True))
     lost = [1 - accepted[k] / ops.maximum(offered[k], _SMALL) for k in links]
     laws = [steady_memory(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)]
@@ -411,16 +412,16 @@ def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]
     """
     backlogs, emitted = list(op.backlogs), list(op.emitted)
     sides = [_with(backlogs, k, neighbour(backlogs[k], side)) for side in (-1, 1)]
-    low, high = (_windows(net, _senders(net, side, emitted)) for side in sides)
+    low, high = (_windows(net, steady_senders(net, side, emitted)) for side in sides)
     ratios = (ops.maximum(a / b, b / a) for a, b in zip(low, high, strict=True))
     leaps = [ops.total(ratio > _WINDOW_JUMP) for ratio in ratios]
 
     def senders(share: Num) -> list[tuple[Any, Num]]:
         own = [b * (a / b) ** share for a, b in zip(low, high, strict=True)]
-        return _senders(net, backlogs, emitted, own)
+        return steady_senders(net, backlogs, emitted, own)
 
     def accepted(share: Num) -> list[Num]:
-        return _arriving(net, emitted, [rate for _, rate in senders(share)])[1]
+        return arrivals(net, emitted, [rate for _, rate in senders(share)])[1]
 
     capacity = net.links[k].capacity
     none = 0.0 * capacity

@@ -313,10 +313,11 @@ def _largest(flows: Flows, signal: Signal, rtt: Num) -> Num:
 def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> Population:
     """The stationary law of a flow under signals at round trips [s], all of shape (B,).
 
-    The window law must have no memory but its window; see `orbits` for others.
+    The window law must have no memory but its window; see `orbits` for others. Derivatives are
+    those on this grid, on which the law is smooth.
     """
     signal, rtt = map_tree(_as_row, signal), _as_row(rtt)
-    low, top = flows.window.min_window, _largest(flows, signal, rtt)
+    low, top = flows.window.min_window, ops.constant(_largest(flows, signal, rtt))
     width = (top - low) / (points - 1)
     index = np.arange(float(points))[:, None]
     grid = low + width * index
