@@ -332,10 +332,10 @@ def _steady_link(
 
 
 def _of_populations(net: Network, *_: Any) -> bool:
-    """Whether senders are populations, which compile their parts: a search for many numbers at a
-    time needs them less often than a compiled one.
+    """Whether senders are populations on a grid, which compile their parts: a search for many
+    numbers at a time needs them less often than a compiled one.
     """
-    return net.closure == "population"
+    return net.closure == "population" and not all(flows.window.states for flows in net.flows)
 
 
 @compiled(unless=_of_populations, static_argnames="start")

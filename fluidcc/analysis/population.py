@@ -480,8 +480,6 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
     return found.window[all_of], found.flight[all_of]
 
 
-@in_columns(_COLUMNS)
-@compiled(static_argnames="points")
 def _over_orbits(flows: Flows, signal: Signal, rtt: Num, points: int) -> tuple[Num, Num]:
     """Mean window and flight on orbits, where windows stand for whole packets."""
     return means_over_orbits(Sending(flows, map_tree(_as_row, signal), _as_row(rtt), 1.0), points)
