@@ -114,12 +114,18 @@ def as_array(number: Num) -> Num:
     return number if ops.is_tracer(number) else np.asarray(number, float)[()]
 
 
-def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a function for arrays of JAX, and within `compiling` for NumPy's; `options` are those
-    of `compile_once`.
+def compiled(
+    function: Callable[..., Any] | None = None,
+    *,
+    unless: Callable[..., bool] = lambda *_: False,
+    **options: Any,
+) -> Any:
+    """Compile a function for arrays of JAX, and within `compiling` for NumPy's, `unless` its
+    arguments are such that it compiles what it needs by itself; `options` are those of
+    `compile_once`.
     """
     if function is None:
-        return functools.partial(compiled, **options)
+        return functools.partial(compiled, unless=unless, **options)
 
     @functools.cache
     def program() -> Callable[..., Any]:
@@ -131,12 +137,56 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     def call(*args: Any, **named: Any) -> Any:
         if ops.traced(*leaves(args), *leaves(tuple(named.values()))):
             return program()(*args, **named)
-        if _compiling.get():
+        if _compiling.get() and not unless(*args):
             return map_tree(lambda v: np.asarray(v)[()], program()(*args, **named))
         with np.errstate(all="ignore"):
             return function(*args, **named)
 
     return call
+
+
+def in_columns(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Within `compiling`, let a compiled function of a tree and of trees of arrays (..., B) have
+    `count` columns at a time, so that one program serves any number of them.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def call(held: Any, *given: Any, **options: Any) -> Any:
+            if not _compiling.get():
+                return function(held, *given, **options)
+            last, parts = np.shape(leaves(given)[0])[-1] - 1, []
+            for first in range(0, last + 1, count):
+                columns = np.minimum(np.arange(first, first + count), last)
+                own = map_tree(lambda v, c=columns: v[..., c], given)
+                parts.append(function(held, *own, **options))
+            return map_tree(lambda *v: np.concatenate(v, axis=-1)[..., : last + 1], *parts)
+
+        return call
+
+    return decorate
+
+
+def machine_code(signature: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Within `compiling`, let Numba compile a function of arrays of NumPy of these types.
+
+    The function uses NumPy, as `np`, and nothing else of its module.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.cache
+        def program() -> Callable[..., Any]:
+            from fluidcc.kept_modules import compiled_alone
+
+            return compiled_alone(function, signature)
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            return (program() if _compiling.get() else function)(*args)
+
+        return call
+
+    return decorate
 
 
 _written: dict[Any, Callable[..., Any]] = {}

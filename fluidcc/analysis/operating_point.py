@@ -332,7 +332,14 @@ def _steady_link(
     return code, backlog, _choose(jumps | over, found, alone(least)), escape
 
 
-@compiled(static_argnames="start")
+def _of_populations(net: Network, *_: Any) -> bool:
+    """Whether senders are populations on a grid, which compile their parts: a search for many
+    numbers at a time needs them less often than a compiled one.
+    """
+    return net.closure == "population" and not all(flows.window.states for flows in net.flows)
+
+
+@compiled(unless=_of_populations, static_argnames="start")
 def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingPoint:
     """OperatingPoint of a network whose leaves are all arrays, from backlogs `first` (links,).
 
@@ -404,7 +411,7 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
     )
 
 
-@compiled(static_argnames="k")
+@compiled(unless=_of_populations, static_argnames="k")
 def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]:
     """Equilibrium of a link at whose backlog windows jump though its signal does not: any window is
     an equilibrium there, and those that fill the link are chosen; and the number of classes that

@@ -27,7 +27,7 @@ from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.laws.reaction import any_of, backed_off
 from fluidcc.model.rates import acknowledgement, marks_seen
 from fluidcc.ops import Num
-from fluidcc.programs import map_tree, scan, slope
+from fluidcc.programs import compiled, in_columns, machine_code, map_tree, slope
 from fluidcc.scenario.network import Flows, stands_still
 from fluidcc.scenario.sender import sender_options
 
@@ -43,6 +43,7 @@ _LEAST = 1e-9  # packets in flight
 _MOST_MET = 1.0  # reactions expected between two points of the grid
 _NARROWEST = 1e-6  # range of the grid, of its smallest window
 _TINY = 1e-300  # keeps quotients of zeros finite
+_COLUMNS = 64  # signals at once in a compiled program
 _EARLY = Since(time=0.5, round_trip=1.0, window=0.0)  # less than a round trip after it
 
 
@@ -309,13 +310,23 @@ def _largest(flows: Flows, signal: Signal, rtt: Num) -> Num:
     return w[:1] + ops.maximum(reach, _NARROWEST * w[:1])
 
 
-@np.errstate(all="ignore")
-def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> Population:
-    """The stationary law of a flow under signals at round trips [s], all of shape (B,).
+class _Rules(NamedTuple):
+    """What the rules of a sender do on a grid of M windows; (M, B) but for `crossing`."""
 
-    The window law must have no memory but its window; see `orbits` for others. Derivatives are
-    those on this grid, on which the law is smooth.
-    """
+    windows: Num  # between the points of the grid, and the last point
+    flights: Num
+    acks: Num  # per round trip
+    crossing: Num  # (M - 1, B), round trips from point to point if nothing happens
+    kinds: tuple[Reaction, ...]
+    places: tuple[Num, ...]  # points of the grid below the windows that each kind leaves
+
+
+@in_columns(_COLUMNS)
+@compiled(static_argnames="points")
+def _rules(flows: Flows, signal: Signal, rtt: Num, points: int) -> _Rules:
+    """The rules under signals at round trips [s] (B,); `drop` is None if nothing is lost."""
+    if signal.drop is None:
+        signal = signal._replace(drop=np.zeros(np.shape(rtt)))
     signal, rtt = map_tree(_as_row, signal), _as_row(rtt)
     low, top = flows.window.min_window, ops.constant(_largest(flows, signal, rtt))
     width = (top - low) / (points - 1)
@@ -323,65 +334,93 @@ def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> 
     grid = low + width * index
     w = ops.concatenate([grid[:-1] + width / 2, grid[-1:]])  # of reactions, and at the top
     sender = Sending(flows, signal, rtt, width)
-    ack_rate, growth, kinds = sender.reactions(w)
+    acks, growth, kinds = sender.reactions(w)
+    kinds = map_tree(lambda v: v + 0.0 * w, kinds)
     rate: Any = sum(kind.rate for kind in kinds)
-    shares = [kind.rate / ops.maximum(rate, _TINY) for kind in kinds]
-    places = [ops.clip((kind.landing - low) / width, 0.0, index) for kind in kinds]
     least = ops.maximum(rate * width / _MOST_MET, _TINY)  # where windows next to never grow
-    crossing = width / ops.maximum(growth, least)[:-1]  # round trips from point to point
-    met = rate[:-1] * crossing
+    places = tuple(ops.clip((kind.landing - low) / width, 0.0, index) for kind in kinds)
+    crossing = width / ops.maximum(growth, least)[:-1]
+    return _Rules(w, sender.flight(w), acks, crossing, kinds, places)
 
-    def land(landed: Num, reacting: Num, row: list) -> Num:
-        """Add what reactions between two points bring to the points where they lead."""
-        for place, share in row:
-            below = ops.minimum(ops.floor(place), points - 2.0)
-            landed = ops.add_at(landed, below, reacting * share * (1 - place + below))
-            landed = ops.add_at(landed, below + 1, reacting * share * (place - below))
-        return landed
 
-    def down(carry: tuple, row: tuple) -> tuple:
-        landed, risen = carry
-        k, keep, own = row
-        entered = risen / keep
-        landed = land(landed, entered - risen, own)
-        return (landed, entered - landed[k[0].astype(int)]), entered
+@machine_code(
+    "UniTuple(float64[:, ::1], 2)"
+    "(float64[::1], float64[:, ::1], int64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1])"
+)
+def _visits(top, keep, below, lower, upper):  # noqa: ANN001, ANN202
+    """Visits to each point of a grid (M, B) from the top down, if reactions there, as many as
+    `top` (B,), lead to it; and what leads below the grid (1, B).
 
-    pairs = list(zip(places, shares, strict=True))
-    ends = [(place[-1], share[-1]) for place, share in pairs]
-    landed = land(0.0 * w, rate[-1], ends)
-    rows = (
-        index[:-1] + 0.0 * met,
-        ops.exp(-met),
-        [(place[:-1], share[:-1]) for place, share in pairs],
+    From a point the share `keep` (M, B) comes to the next one; reactions of each kind lead to the
+    points `below` (K, M, B) and to those above these, in a grid as a vector (M B,), with their
+    shares `lower` and `upper`.
+    """
+    kinds, points, columns = below.shape
+    landed = np.zeros(points * columns)
+    visits = np.zeros((points, columns))
+    risen, entered = 0.0 * top, top
+    for k in range(points - 1, -1, -1):
+        if k < points - 1:
+            entered = risen / keep[k]
+        visits[k] = entered
+        reacting = entered - risen
+        for j in range(kinds):
+            at = below[j, k]
+            landed[at] += reacting * lower[j, k]
+            landed[at + columns] += reacting * upper[j, k]
+        risen = entered - landed[k * columns : (k + 1) * columns]
+    return visits, risen.reshape((1, columns))
+
+
+@np.errstate(all="ignore")
+def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> Population:
+    """The stationary law of a flow under signals at round trips [s], all of shape (B,), in NumPy.
+
+    The window law must have no memory but its window; see `orbits` for others.
+    """
+    lossy = bool(np.any(signal.drop > 0))
+    rules = _rules(flows, signal if lossy else signal._replace(drop=None), rtt, points=points)
+    kinds, crossing = rules.kinds, rules.crossing
+    rates = np.stack([kind.rate for kind in kinds])
+    rate, places = rates.sum(axis=0), np.stack(rules.places)
+    shares = rates / np.maximum(rate, _TINY)
+    met, columns = rate[:-1] * crossing, np.size(rtt)
+    below = np.minimum(np.floor(places), points - 2.0)
+    upper = places - below
+    visits, below_low = _visits(
+        rate[-1],
+        np.concatenate([np.exp(-met), rate[-1:]]),
+        below.astype(np.int64) * columns + np.arange(columns),
+        shares * (1 - upper),
+        shares * upper,
     )
-    (_, below_low), entered = scan(down, (landed, rate[-1] - landed[-1]), rows)
-    reacting = ops.concatenate([entered * -ops.expm1(-met), rate[-1:]])
-    time = ops.concatenate([entered * crossing * _mean_survival(met), 0.0 * rate[-1:] + 1.0])
+    entered = visits[:-1]
+    reacting = np.concatenate([entered * -np.expm1(-met), visits[-1:]])
+    time = np.concatenate([entered * crossing * _mean_survival(met), np.ones((1, columns))])
     by_kind = [reacting * share for share in shares]
 
     def over_reactions(of: Callable[[Reaction], Num]) -> Num:
         return sum((r * of(kind)).sum(axis=0) for r, kind in zip(by_kind, kinds, strict=True))
 
     # The ACKs of all time are the packets in flight of all time; listening, both go by the ACK.
-    flights = sender.flight(w)
-    flying, heard = (time * flights).sum(axis=0), (time * ack_rate).sum(axis=0)
+    flying, heard = (time * rules.flights).sum(axis=0), (time * rules.acks).sum(axis=0)
     away = over_reactions(lambda kind: kind.flight)
     acknowledged = heard + over_reactions(lambda kind: kind.acks) - away
-    ack_ratio = flying / ops.maximum(acknowledged, _LEAST * heard)
+    ack_ratio = flying / np.maximum(acknowledged, _LEAST * heard)
     whole = time.sum(axis=0) / ack_ratio + over_reactions(lambda kind: kind.dwell)
     windows = over_reactions(lambda kind: kind.window * kind.dwell)
     return Population(
         flight=(flying / ack_ratio + away) / whole,
-        window=((time * w).sum(axis=0) / ack_ratio + windows) / whole,
-        windows=w,
-        flights=flights,
+        window=((time * rules.windows).sum(axis=0) / ack_ratio + windows) / whole,
+        windows=rules.windows,
+        flights=rules.flights,
         crossing=crossing,
         time=time / (ack_ratio * whole)[None],
         reactions=tuple(r / whole[None] for r in by_kind),
         kinds=kinds,
-        places=tuple(places),
+        places=rules.places,
         ack_ratio=ack_ratio,
-        lost_below=below_low / ops.maximum(entered.sum(axis=0), _TINY),
+        lost_below=below_low[0] / np.maximum(entered.sum(axis=0), _TINY),
     )
 
 
@@ -428,13 +467,10 @@ def needs_round_trip(flows: Flows, drop: Num) -> Num:
 def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
     """Mean window and flight of one flow under signals at round trips [s], all of shape (B,).
 
-    In NumPy equal ones are found once: round trips matter for losses and for growth by time alone.
+    Equal ones are found once: round trips matter for losses and for growth by time alone.
     """
     if flows.window.states:
-        return means_over_orbits(_remembering(flows, signal, rtt))
-    if ops.traced(*signal, rtt):
-        found = population(flows, signal, rtt)
-        return found.window, found.flight
+        return _over_orbits(flows, signal, rtt, points=ORBIT_POINTS)
     counts = np.where(needs_round_trip(flows, signal.drop), rtt, 0.0)
     read = [getattr(signal, name) for name in {"mark", "drop", *flows.window.reads}]
     _, first, all_of = np.unique(
@@ -444,9 +480,9 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
     return found.window[all_of], found.flight[all_of]
 
 
-def _remembering(flows: Flows, signal: Signal, rtt: Num) -> Sending:
-    """The rules of a sender on its orbits, where windows stand for whole packets."""
-    return Sending(flows, map_tree(_as_row, signal), _as_row(rtt), 1.0)
+def _over_orbits(flows: Flows, signal: Signal, rtt: Num, points: int) -> tuple[Num, Num]:
+    """Mean window and flight on orbits, where windows stand for whole packets."""
+    return means_over_orbits(Sending(flows, map_tree(_as_row, signal), _as_row(rtt), 1.0), points)
 
 
 def grid_error(flows: Flows, signal: Signal, rtt: Num) -> Num:
@@ -454,8 +490,9 @@ def grid_error(flows: Flows, signal: Signal, rtt: Num) -> Num:
     visits at the bottom, if that is more.
     """
     if flows.window.states:
-        sending = _remembering(flows, signal, rtt)
-        coarse, fine = (means_over_orbits(sending, k * ORBIT_POINTS)[1] for k in (1, 2))
+        coarse, fine = (
+            _over_orbits(flows, signal, rtt, points=k * ORBIT_POINTS)[1] for k in (1, 2)
+        )
         return abs(coarse / fine - 1)
     coarse, fine = (population(flows, signal, rtt, k * POINTS) for k in (1, 2))
     return ops.maximum(abs(coarse.flight / fine.flight - 1), abs(fine.lost_below))
@@ -463,5 +500,5 @@ def grid_error(flows: Flows, signal: Signal, rtt: Num) -> Num:
 
 def _mean_survival(met: Num) -> Num:
     """Mean of exp(-u met) over u from 0 to 1."""
-    some = ops.where(met < 1e-8, 1.0, met)
-    return ops.where(met < 1e-8, 1.0 - met / 2, -ops.expm1(-some) / some)
+    some = np.where(met < 1e-8, 1.0, met)
+    return np.where(met < 1e-8, 1.0 - met / 2, -np.expm1(-some) / some)

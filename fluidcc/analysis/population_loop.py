@@ -28,12 +28,13 @@ from fluidcc.model.delays import explicit_delays, round_trip
 from fluidcc.model.fluid import steady
 from fluidcc.model.rates import emit_signal, marks_seen, queue_law_rate, received
 from fluidcc.ops import Num
-from fluidcc.programs import flatten, jacobian, map_tree, ravel
+from fluidcc.programs import flatten, jacobian, machine_code, map_tree, ravel
 from fluidcc.scenario.network import Flows, Link, Network
 
 _LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
+_SPARSE = 8  # one of so many frequencies counts roots that are not next to critical
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 _SOUGHT = 4  # frequencies from which roots are sought
 _ON_AXIS = np.array([0.02, 0.1, 0.5, 1.5])  # per round trip: real numbers from which they are
@@ -71,16 +72,52 @@ class Response(NamedTuple):
     mean: Array
 
 
-def _until_listening(z: Array, kind: Reaction, flight: float) -> Array:
-    """Transform (M, W) of the flight beyond its mean from a reaction until the sender listens; if
-    it listens at once, of the flight beyond that of the window left.
+def _decay(z: Array, time: Array) -> Array:
+    """exp(-z time), by real functions, which are faster."""
+    angle = np.imag(z) * time
+    found = np.empty(angle.shape, complex)
+    found.real, found.imag = np.cos(angle), -np.sin(angle)
+    return found * np.exp(-np.real(z) * time) if np.any(np.real(z)) else found
+
+
+def _until_listening(z: Array, kind: Reaction, late: Array, flight: float) -> Array:
+    """Transform (M, W) of the flight beyond its mean from a reaction until the sender listens, with
+    the factor `late` of that delay; if it listens at once, of the flight beyond that of the window
+    left.
     """
     silence, waits = np.maximum(kind.silence, _SHORTEST), kind.dwell > 0
     before = np.where(waits, kind.before - flight, kind.before - kind.after)
     after = np.where(waits, kind.after - flight, 0.0)
-    fall, end = np.exp(-z * silence), np.exp(-z * np.maximum(kind.dwell, silence))
+    fall = _decay(z, silence)
+    end = np.where(kind.dwell > silence, late, fall)
     ramp = (1 - fall * (1 + z * silence)) / (z**2 * silence)
     return before * (1 - fall) / z + (after - before) * ramp + after * (fall - end) / z
+
+
+@machine_code(
+    "complex128[:, :, ::1](complex128[:, ::1], complex128[:, ::1], complex128[:, :, ::1],"
+    " int64[:, ::1], float64[:, ::1])"
+)
+def _values(stay, given, back, below, above):  # noqa: ANN001, ANN202
+    """What follows from each point of a grid and from its top (M + 1, 2, W): of 1 at the lowest,
+    and of what is `given` (M, W).
+
+    From a point on: the flight until the next point, which the share `stay` (M, W) reaches, or what
+    a reaction brings, by `back` (K, M, W) to the points `below` (K, M) and the shares `above` of
+    those above these. Reactions lead down, so that each point follows from those below, up to the
+    value of the lowest, which the top decides: there no window grows.
+    """
+    kinds, points, frequencies = back.shape
+    value = np.zeros((points + 1, 2, frequencies), np.complex128)
+    value[0, 0] = 1.0
+    for i in range(points):
+        left = value[i].copy()
+        for j in range(kinds):
+            k, share = below[j, i], above[j, i]
+            left -= back[j, i] * ((1 - share) * value[k] + share * value[k + 1])
+        left[1] -= given[i]
+        value[i + 1] = left / stay[i]
+    return value
 
 
 def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
@@ -94,26 +131,24 @@ def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
     crossing = found.crossing / found.ack_ratio[0]
     below = [np.minimum(place.astype(int), len(w) - 2) for place in found.places]
     above = [place - k for place, k in zip(found.places, below, strict=True)]
-    spent = [_until_listening(z, kind, flight) for kind in kinds]
-    late = [np.exp(-z * kind.dwell) for kind in kinds]
-    # From a point on: the flight until the next point, or what a reaction brings. Reactions lead
-    # down, so that each point follows from those below, up to the value of the lowest, which the
-    # top decides: there no window grows.
+    late = [_decay(z, kind.dwell) for kind in kinds]
+    spent = [
+        _until_listening(z, kind, delay, flight) for kind, delay in zip(kinds, late, strict=True)
+    ]
     leaving = z + sum(rates)
-    stay = np.concatenate([np.exp(-leaving[:-1] * crossing), 0.0 * z])
+    stay = np.zeros(leaving.shape, complex)
+    stay[:-1] = _decay(z, crossing) * np.exp(-sum(rates)[:-1] * crossing)
     held = (1 - stay) / leaving
     given = held * (flights - flight + sum(r * s for r, s in zip(rates, spent, strict=True)))
-    back = [held * r * delay for r, delay in zip(rates, late, strict=True)]
-    value = np.zeros((len(w) + 1, 2, z.size), complex)  # of 1 at the lowest; of what is given
-    value[0, 0] = 1.0
-    left = value[0]
-    for i in range(len(w)):
-        left = value[i].copy()
-        for b, k, share in zip(back, below, above, strict=True):
-            left -= b[i] * ((1 - share[i]) * value[k[i, 0]] + share[i] * value[k[i, 0] + 1])
-        left[1] -= given[i]
-        value[i + 1] = left / stay[i] if i < len(w) - 1 else 0.0
-    whole = value[:-1, 1] - value[:-1, 0] * left[1] / left[0]
+    stay[-1] = 1.0
+    value = _values(
+        stay,
+        given,
+        np.stack([held * r * delay for r, delay in zip(rates, late, strict=True)]),
+        np.concatenate(below, axis=1).T.copy(),
+        np.concatenate(above, axis=1).T.copy(),
+    )
+    whole = value[:-1, 1] - value[:-1, 0] * value[-1, 1] / value[-1, 0]
     middle = np.concatenate([(whole[:-1] + whole[1:]) / 2, whole[-1:]])
     changes = [
         s + delay * ((1 - share) * whole[k[:, 0]] + share * whole[k[:, 0] + 1]) - middle
@@ -131,28 +166,24 @@ class Answering:
     """
 
     def __init__(self, flows: Flows, signal: Signal, trip: float) -> None:
-        def law(**changed: float) -> Population:
-            one = signal._replace(**changed)
-            numbers = Signal(*(np.reshape(np.asarray(v, float), (1,)) for v in one))
-            return population(flows, numbers, np.array([trip]))
-
-        self.law = law()
         seen = {"mark": float(marks_seen(flows, signal)), "drop": float(signal.drop)}
+        varied = [name for name, probability in seen.items() if probability > 0]
+        nudged = [
+            signal._replace(**{name: (1 + side * _NUDGE) * float(getattr(signal, name))})
+            for name in varied
+            for side in (-1, 1)
+        ]
+        numbers = Signal(*np.array([[float(v) for v in one] for one in (signal, *nudged)]).T)
+        laws = population(flows, numbers, np.full(1 + len(nudged), trip))
+        self.law: Population = map_tree(lambda v: v[..., :1], laws)
         self._probabilities = tuple(seen.values())
         _, means = self._sums(np.array([1j * _STILL]))
-        self._gains = []
-        for (name, probability), mean in zip(seen.items(), means, strict=True):
-            if probability <= 0:
-                self._gains.append(0.0)
-                continue
-            low, high = (
-                float(law(**{name: (1 + side * _NUDGE) * float(getattr(signal, name))}).flight[0])
-                for side in (-1, 1)
-            )
-            ratio = (high - low) / (2 * _NUDGE) / float(mean[0].real)
-            self._gains.append(ratio / probability)
-        self._table = np.stack(self.at(1j * _PER_TRIP))
-        self._slopes = np.gradient(self._table, _PER_TRIP, axis=1)
+        rises = dict(zip(varied, np.diff(laws.flight[1:].reshape((-1, 2)))[:, 0], strict=True))
+        self._gains = [
+            float(rises[name] / (2 * _NUDGE) / mean[0].real / seen[name]) if name in rises else 0.0
+            for name, mean in zip(seen, means, strict=True)
+        ]
+        self._tables: dict[int, tuple[Array, Array, Array]] = {}
 
     def _sums(self, z: Array) -> tuple[list[Array], list[Array]]:
         """Sums over reactions to marks, and to losses: of squares, and of what they do."""
@@ -168,13 +199,27 @@ class Answering:
         marked, lost = self._probabilities
         return Response(by_mark, by_loss, powers[0] + powers[1], marked * by_mark + lost * by_loss)
 
-    def on_axis(self, omega: Array) -> Response:
-        """Responses at frequencies [rad per round trip], by cubic interpolation."""
-        omega = np.clip(omega, _PER_TRIP[0], _PER_TRIP[-1])
-        k = np.clip(np.searchsorted(_PER_TRIP, omega) - 1, 0, len(_PER_TRIP) - 2)
-        gap = _PER_TRIP[k + 1] - _PER_TRIP[k]
-        t = (omega - _PER_TRIP[k]) / gap
-        (a, b), (da, db) = ((v[:, k], v[:, k + 1]) for v in (self._table, self._slopes))
+    def _table(self, every: int) -> tuple[Array, Array, Array]:
+        """Frequencies, responses there and their slopes."""
+        if every not in self._tables:
+            nodes = _PER_TRIP[::every]
+            if every > _SPARSE:
+                table = self._table(_SPARSE)[1][:, :: every // _SPARSE]
+            else:
+                table = np.stack(self.at(1j * nodes))
+            self._tables[every] = nodes, table, np.gradient(table, nodes, axis=1)
+        return self._tables[every]
+
+    def on_axis(self, omega: Array, every: int = 1) -> Response:
+        """Responses at frequencies [rad per round trip], by cubic interpolation between one of so
+        many of those that resolve them.
+        """
+        nodes, table, slopes = self._table(every)
+        omega = np.clip(omega, nodes[0], nodes[-1])
+        k = np.clip(np.searchsorted(nodes, omega) - 1, 0, len(nodes) - 2)
+        gap = nodes[k + 1] - nodes[k]
+        t = (omega - nodes[k]) / gap
+        (a, b), (da, db) = ((v[:, k], v[:, k + 1]) for v in (table, slopes))
         rise = b - a
         bent = (1 - t) * (gap * da - rise) - t * (gap * db - rise)
         by_mark, by_loss, power, mean = a + t * (rise + (1 - t) * bent)
@@ -256,18 +301,22 @@ class PopulationLoop(NamedTuple):
     @property
     def frequencies(self) -> Array:
         """Frequencies [rad/s] that resolve the loop."""
+        return self._one_of(1)
+
+    def _one_of(self, every: int) -> Array:
+        """One of so many of the frequencies [rad/s] that resolve the loop."""
         trips = [m.trip for own in self.members for m in own]
         low = _PER_TRIP[0] / max(trips)
         slow = [rate for rate in self.answers[0].rates if 0 < _SLOWER * rate < low]
         before = np.geomspace(_SLOWER * min(slow), low, _BEFORE) if slow else np.zeros(0)
-        parts = (before, _PER_TRIP / max(trips), _PER_TRIP / min(trips))
-        return np.unique(np.concatenate(parts))
+        nodes = _PER_TRIP[::every]
+        return np.unique(np.concatenate([before, nodes / max(trips), nodes / min(trips)]))
 
-    def gain(self, omega: Array) -> Array:
+    def gain(self, omega: Array, every: int = 1) -> Array:
         """Response (W,) of the open loop at frequencies [rad/s], with its sign changed: at -1 it is
-        critical.
+        critical; from one of so many of the frequencies that resolve the answers of flows.
         """
-        return self._gain(1j * omega, lambda m: m.answering.on_axis(omega * m.trip))
+        return self._gain(1j * omega, lambda m: m.answering.on_axis(omega * m.trip, every))
 
     def _gain(self, z: Array, responses: Callable[[Member], Response]) -> Array:
         loop: Any = 0.0
@@ -283,17 +332,32 @@ class PopulationLoop(NamedTuple):
     def unstable(self) -> int:
         """Number of unstable roots, by the turns of 1 + L around 0; what integrates begins a
         quarter of a turn early. Raises NoLoop if the turns are no whole number.
+
+        A few frequencies will do where 1 + L is larger than its change by taking half as many:
+        such a change does not move it around 0 (Rouche).
         """
-        omega = self.frequencies
-        for _ in range(_REFINED):  # where the loop is nearest to critical
-            k = int(np.clip(np.argmin(abs(1 + self.gain(omega))), 1, len(omega) - 2))
-            omega = np.union1d(omega, np.linspace(omega[k - 1], omega[k + 1], _BETWEEN))
-        turned = np.unwrap(np.angle(1 + self.gain(omega)))
+        omega = self._one_of(_SPARSE)
+        few, fewer = (1 + self.gain(omega, every) for every in (_SPARSE, 2 * _SPARSE))
+        turned = np.angle(few[1:] / few[:-1])
+        if np.any(abs(few - fewer) > abs(few)) or np.any(abs(turned) > math.pi / 2):
+            turned = self._turns()
         integrating = int((self.answers[0].rates < _INTEGRATES / self.clock.trip).sum())
-        roots = (turned[0] - turned[-1]) / math.pi + integrating / 2
+        roots = -turned.sum() / math.pi + integrating / 2
         if abs(roots - round(roots)) > _WHOLE or round(roots) < 0:
             raise NoLoop(f"the loop makes {roots:.3g} half turns, which is no count of roots")
         return round(roots)
+
+    def _turns(self) -> Array:
+        """Turns [rad] of 1 + L between frequencies, more of them where it is nearest to 0."""
+        omega = self.frequencies
+        value = 1 + self.gain(omega)
+        for _ in range(_REFINED):
+            k = int(np.clip(np.argmin(abs(value)), 1, len(omega) - 2))
+            more = np.linspace(omega[k - 1], omega[k + 1], _BETWEEN)[1:-1]
+            omega = np.concatenate([omega, more])
+            omega, first = np.unique(omega, return_index=True)
+            value = np.concatenate([value, 1 + self.gain(more)])[first]
+        return np.angle(value[1:] / value[:-1])
 
     def roots(self, unstable: int) -> Array:
         """Roots (k,) [1/s] from the right, conjugates left out, that Newton's method finds from the

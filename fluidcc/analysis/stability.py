@@ -218,6 +218,21 @@ def is_population(eq: Any) -> bool:
     return getattr(getattr(eq, "net", None), "closure", "") == "population"
 
 
+def count_unstable(eq: Any) -> tuple[int | None, str]:
+    """Number of unstable roots of the loop of a population; None if it is not known, and why not,
+    or what else there is to say.
+    """
+    try:
+        return find_loop(eq).unstable(), eq.message
+    except NoLoop as refusal:
+        return None, _refused(eq, refusal)
+
+
+def _refused(eq: Any, refusal: NoLoop) -> str:
+    own = "" if eq.message in str(refusal) else eq.message
+    return "; ".join(filter(None, [own, str(refusal)]))
+
+
 def _of_population(eq: Any, count: int, certify: bool) -> Stability:
     """Stability of the loop of a population: a count by its frequency response, and its margins;
     with its roots, if any are wanted.
@@ -226,8 +241,7 @@ def _of_population(eq: Any, count: int, certify: bool) -> Stability:
         loop = find_loop(eq)
         unstable = loop.unstable()
     except NoLoop as refusal:
-        own = "" if eq.message in str(refusal) else eq.message
-        message = "; ".join(filter(None, [own, str(refusal)]))
+        message = _refused(eq, refusal)
         return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq)
     roots, notes = loop.roots(unstable) if count else np.zeros(0, complex), [eq.message]
     if count and not len(roots):

@@ -20,7 +20,7 @@ from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
 from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, steady_state
 from fluidcc.analysis.roots import critical
-from fluidcc.analysis.stability import Stability, is_population, judge
+from fluidcc.analysis.stability import Stability, count_unstable, is_population, judge
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
@@ -232,7 +232,11 @@ def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> M
         here = replace(net, changes)
         rest = conclude(here, steady(here), searches) if searches else equilibrium(here)
         queues = {name: link.queue for name, link in rest.links.items()}
-        if not (rest.smooth or is_population(rest)):
+        if is_population(rest):
+            unstable, message = count_unstable(rest)
+            stable = None if unstable is None else unstable == 0
+            return MapPoint(changes, rest.status, message, stable, unstable, queues=queues)
+        if not rest.smooth:
             return MapPoint(changes, rest.status, rest.message, queues=queues)
         found: Stability = judge(rest)
     except Exception as error:  # whatever goes wrong at one point must not end the others

@@ -12,8 +12,6 @@ the hash of everything that goes into it cannot be stale.
 import contextlib
 import dataclasses
 import functools
-import hashlib
-import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,18 +23,15 @@ import numba
 import numpy as np
 
 from fluidcc.folders import (
-    ELSEWHERE,
     SEAL,
     SHOWING,
     compiled_folder,
     find_kept,
     fingerprint,
     own_folder,
-    sealed,
-    temporary_folder,
-    whole,
     write_kept,
 )
+from fluidcc.kept_modules import FOLDER, digest, module_from, module_name
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Law, State
 from fluidcc.laws.parameters import parameter_values
 from fluidcc.machine import processors
@@ -47,22 +42,12 @@ from fluidcc.packets.engine.parts import PARTS, Part
 from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
 from fluidcc.programs import leaves
 
-_FOLDER = f"numba-{numba.__version__}"
-
-
-def _hash(*parts: str | bytes) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part.encode() if isinstance(part, str) else part)
-    return digest.hexdigest()[:24]
-
-
 @functools.cache
 def _package_hash() -> str:
     """Hash of the engine's sources: part of the name of whatever is compiled from them."""
     here = Path(__file__).parent
     files = [here / "hooks.py", *sorted((here / "engine").glob("*.py"))]
-    return _hash(sys.version, *(f.read_bytes() for f in files))
+    return digest(sys.version, *(f.read_bytes() for f in files))
 
 
 def _kept_text(key: str, write: Callable[[], str]) -> str:
@@ -71,53 +56,13 @@ def _kept_text(key: str, write: Callable[[], str]) -> str:
         folder = own_folder("rules")
     except OSError:
         return write()
-    stem = f"rules_{_hash(key, fingerprint(*SHOWING))}"
+    stem = f"rules_{digest(key, fingerprint(*SHOWING))}"
     if found := find_kept(folder, stem, ".txt"):
         return found[1].decode()
     text = write()
     with contextlib.suppress(OSError):  # of a full disk: time is lost
         write_kept(folder, stem, ".txt", text.encode())
     return text
-
-
-@functools.cache
-def module_from(text: str, *, uses: str = "") -> ModuleType:
-    """Import `text` as a module from the cache folder, or from a temporary one if it is full.
-
-    `uses` is the hash of whatever the text imports and compiles with. Raises OSError if there is
-    no room for it anywhere.
-    """
-    name, folder = _name(text, uses), compiled_folder(_FOLDER)
-    try:
-        return _import(name, text, folder)
-    except OSError as error:
-        folder = temporary_folder(_FOLDER, folder, error)
-    try:
-        return _import(name, text, folder)
-    except OSError as error:
-        text = f"{error.strerror}: {ELSEWHERE}, TMPDIR one for the time being"
-        raise OSError(error.errno, text, str(folder)) from None
-
-
-def _name(text: str, uses: str) -> str:
-    return f"rules_{_hash(text, uses)}"
-
-
-def _import(name: str, text: str, folder: Path) -> ModuleType:
-    """Import `text` from a file of that name; Numba compiles it, or finds that it has."""
-    file, source = folder / f"{name}.py", text.encode()
-    if not file.exists() or file.read_bytes() != source:
-        with whole(file) as part:
-            part.write_bytes(source)
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot import {file}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    compiled = (f"__pycache__/{name}.{kind}" for kind in ("*.nb[ic]", "*.pyc"))
-    with sealed(folder, name, file.name, *compiled):
-        spec.loader.exec_module(module)
-    return module
 
 
 Hook = int
@@ -279,7 +224,7 @@ def compile_ahead() -> subprocess.Popen | None:
     """
     if INTERPRETED or processors() < 2 or not sys.executable:
         return None
-    if (compiled_folder(_FOLDER) / f"{_name(_ENTRIES, _package_hash())}{SEAL}").exists():
+    if (compiled_folder(FOLDER) / f"{module_name(_ENTRIES, _package_hash())}{SEAL}").exists():
         return None
     nothing = subprocess.DEVNULL
     with contextlib.suppress(OSError):  # whoever needs the entry points compiles them
