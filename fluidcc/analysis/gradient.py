@@ -66,8 +66,8 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
     theorem; those of roots and margins include the motion of the equilibrium. An equilibrium that
     slides on a jump, or fills a buffer, stays on that surface: it has derivatives, but no
     linearisation, hence no roots and margins. At the edge of a regime both one-sided derivatives
-    are returned. Roots and margins of a population, and its equilibrium on a jump or at a full
-    buffer, are differentiated by differences.
+    are returned. Roots and margins of a population, and its equilibrium on a jump, at a full
+    buffer or with window laws that remember, are differentiated by differences.
 
     Parameters
     ----------
@@ -203,7 +203,8 @@ class _Point:
         try:
             is_loop = isinstance(of, Measure) and of.kind == "loop"
             smooth = self.eq.status in ("regular", "empty") and not is_loop
-            if self.net.closure == "population" and not smooth:
+            remembers = any(flows.window.states for flows in self.eq.net.flows)
+            if self.net.closure == "population" and (remembers or not smooth):
                 value, slopes = self._by_differences(of)
             elif isinstance(of, Measure) and is_loop:
                 value, slopes = self._of_loop(of.key)

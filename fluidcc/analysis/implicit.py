@@ -35,6 +35,7 @@ from fluidcc.analysis.operating_point import (
     steady_senders,
     steady_state,
 )
+from fluidcc.analysis.population import population
 from fluidcc.analysis.sliding import (
     SIGNAL,
     NoDerivativeError,
@@ -50,7 +51,7 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
-from fluidcc.analysis.steady_laws import offered_rate
+from fluidcc.analysis.steady_laws import offered_rate, per_flow
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import Signal
@@ -76,6 +77,7 @@ from fluidcc.model.rates import (
     touched,
 )
 from fluidcc.ops import Num
+from fluidcc.programs import flatten, leaves, ravel
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import number_at, replace
 
@@ -312,57 +314,88 @@ def motion(eq: Equilibrium, along: Network, held: tuple[SlidingSurface, ...] = (
     return Motion(moves[:, :n], moves[:, n : n + m], parts.values.seen, slopes, pace, message)
 
 
-@compile_once
-def _expanded_population(net: Network, op: OperatingPoint, along: Network) -> Any:
-    """Equations of a population, for queues and arrivals of links and memories of their laws, and
-    the reported part: values, derivatives by these unknowns (..., N) and along K directions
-    (K, ...); and the unknowns (N,).
+_SHARE = 1e-4  # of a number: steps over which a stationary law on one grid is smooth
+
+
+def _observe_population(
+    net: Network, op: OperatingPoint, x: Array, tops: list[Array]
+) -> tuple[Array, Observed]:
+    """What is left of the equations of a population at queues, arrivals of links and memories of
+    their laws, all in x (N,), for stationary laws of windows up to `tops` (m,); and the reported
+    part.
     """
-    memories, laws_of = ravel_pytree(op.laws)
-    count, busy = len(net.links), op.backlogs > 0
+    memories, busy = ravel(op.laws)[1], op.backlogs > 0
+    queues, offered, rest = np.split(x, [len(net.links), 2 * len(net.links)])
+    rows = list(zip(net.links, memories(rest), queues, offered, strict=True))
+    signals = [emit_signal(*row) for row in rows]
+    emitted = [alone(signal) for signal in signals]
+    senders = steady_senders(net, list(queues), emitted, tops=tops)
+    arriving, accepted = map(np.stack, arrivals(net, emitted, [rate for _, rate in senders]))
+    capacities = np.stack([link.capacity for link in net.links])
+    excess = np.where(busy, accepted - capacities, queues)
+    changes = flatten([queue_law_rate(*row, ticks=True) for row in rows])
+    used = np.where(busy, 1.0, accepted / capacities)
+    links, flows = {}, {}
+    for k, (name, (link, law, queue, _)) in enumerate(zip(net.link_names, rows, strict=True)):
+        average: Any = link.queue.average(law, queue)
+        links[name] = LinkEquilibrium(queue, average, signals[k].either, used[k])
+    for name, own, (s, rate) in zip(net.flow_names, net.flows, senders, strict=True):
+        rtt = round_trip(net, own, tuple(queues))
+        seen = touched(own, tuple(signals[k] for k in own.route)) + 0.0 * rtt
+        window = own.window.window(s.law)
+        flows[name] = FlowsEquilibrium(window, rtt, rate, seen, np.ones_like(rtt))
+    reported = jax.tree.map(lambda v: np.asarray(v, float), (links, flows))
+    return np.concatenate([excess, arriving - offered, changes]), reported
 
-    def balance(x: Num, net: Network) -> tuple[Num, Observed]:
-        queues, offered, memories = jnp.split(x, [count, 2 * count])
-        rows = list(zip(net.links, laws_of(memories), queues, offered, strict=True))
-        signals = [emit_signal(*row) for row in rows]
-        emitted = [alone(signal) for signal in signals]
-        senders = steady_senders(net, list(queues), emitted)
-        arriving, accepted = map(jnp.stack, arrivals(net, emitted, [rate for _, rate in senders]))
-        capacities = jnp.stack([link.capacity for link in net.links])
-        excess = jnp.where(busy, accepted - capacities, queues)
-        changes = ravel_pytree([queue_law_rate(*row, ticks=True) for row in rows])[0]
-        used: Any = jnp.where(busy, 1.0, accepted / capacities)
-        links, flows = {}, {}
-        for k, (name, (link, law, queue, _)) in enumerate(zip(net.link_names, rows, strict=True)):
-            average: Any = link.queue.average(law, queue)
-            links[name] = LinkEquilibrium(queue, average, signals[k].either, used[k])
-        for name, own, (s, rate) in zip(net.flow_names, net.flows, senders, strict=True):
-            rtt = round_trip(net, own, tuple(queues))
-            seen = touched(own, tuple(signals[k] for k in own.route)) + 0.0 * rtt
-            active: Any = jnp.ones_like(rtt)
-            flows[name] = FlowsEquilibrium(own.window.window(s.law), rtt, rate, seen, active)
-        reported = jax.tree.map(lambda v: jnp.asarray(v, float), (links, flows))
-        return jnp.concatenate([excess, arriving - offered, changes]), reported
 
-    pairs = zip(net.links, op.backlogs, op.lost, strict=True)
-    x = jnp.concatenate([op.queues, jnp.stack([offered_rate(*pair) for pair in pairs]), memories])
-    return *expand(balance, x, net, along), x
+def _largest_windows(net: Network, op: OperatingPoint) -> list[Array]:
+    """Of the stationary laws of each group's flows (m,)."""
+    out = []
+    for flows in net.flows:
+        trips = round_trip(net, flows, tuple(op.queues))
+        signal = received(flows, tuple(op.signals[k] for k in flows.route))
+        out.append(population(flows, per_flow(signal, trips), trips).windows[-1])
+    return out
 
 
 def population_motion(eq: Equilibrium, along: Network) -> Motion:
     """Derivatives of the equilibrium of a population along K directions of its network's numbers
-    (K, ...), by its own equations: stationary laws of flows, and what links carry.
+    (K, ...), by its own equations: what stationary laws of flows send, and what links carry.
+
+    Its equations are differentiated by differences on the grids of the equilibrium: the laws are
+    smooth on one grid, and their own grids move with every change.
     """
-    found = jax.tree.map(np.asarray, _expanded_population(steady(eq.net), eq.op, along))
-    (values, seen), (by_x, seen_by_x), (by_number, seen_along), x = found
-    idle = ~np.any(by_x != 0, axis=1)
-    by_x = by_x + np.diag(idle.astype(float))  # memories at a limit stay there
-    solution = _motion_of(by_x, np.vstack([by_number, values]))
-    moves, newton = solution[:-1], solution[-1]
-    size = 1.0 + np.abs(x)
-    message = _fault(solution, newton / size)
-    slopes = jax.tree.map(lambda by, along: carry(by, along, moves), seen_by_x, seen_along)
-    pace = np.max(np.abs(moves) / size, axis=1)
+    (numbers, network), op = ravel(steady(eq.net)), eq.op
+    net = network(numbers)
+    tops = _largest_windows(net, op)
+    pairs = zip(net.links, op.backlogs, op.lost, strict=True)
+    offered = np.stack([offered_rate(*pair) for pair in pairs])
+    x = np.concatenate([op.queues, offered, flatten(op.laws)])
+    at, count = np.concatenate([x, numbers]), len(x)
+
+    def balance(at: Array) -> tuple[Array, Observed]:
+        return _observe_population(network(at[count:]), op, at[:count], tops)
+
+    def differentiate(way: Array) -> tuple[Array, Observed]:
+        size, moving = np.where(at == 0, 1.0, abs(at)), way != 0
+        step = _SHARE * np.min(size[moving] / abs(way[moving]), initial=np.inf)
+        low, high = (balance(at + side * step * way) for side in (-1, 1))
+        return jax.tree.map(lambda a, b: (b - a) / (2 * step), low, high)
+
+    def stacked(ways: Array) -> tuple[Array, Observed]:
+        return jax.tree.map(lambda *v: np.stack(v), *map(differentiate, ways))
+
+    values, seen = balance(at)
+    by_x, seen_by_x = stacked(np.eye(count, len(at)))
+    ways = np.concatenate([np.asarray(v).reshape((len(v), -1)) for v in leaves(along)], axis=1)
+    by_number, seen_along = stacked(np.pad(ways, ((0, 0), (count, 0))))
+    idle = ~np.any(by_x != 0, axis=0)  # memories at a limit stay there
+    solution = _motion_of(by_x.T + np.diag(1.0 * idle), np.vstack([by_number, values]))
+    moves, size = solution[:-1], 1.0 + np.abs(x)
+    slopes = jax.tree.map(
+        lambda by, along: carry(np.moveaxis(by, 0, -1), along, moves), seen_by_x, seen_along
+    )
+    pace, message = np.max(np.abs(moves) / size, axis=1), _fault(solution, solution[-1] / size)
     return Motion(moves, np.zeros((len(moves), 0)), seen, slopes, pace, message)
 
 

@@ -135,10 +135,11 @@ def steady_senders(
     emitted: list[SteadySignal],
     windows: list | None = None,
     near: list | None = None,
+    tops: list[Num] | None = None,
 ) -> list[tuple[Any, Num]]:
     """Senders at equilibrium under the signals of the links, and the rates (m,) of their sources;
     `windows` (m,) of each group, if given, are fixed, and `near` are pairs of windows between which
-    they probably are.
+    they probably are. Populations have windows up to `tops` (m,), if given.
     """
     out, growth_on_all_acks = [], net.rates == "mgt"
     queues = tuple(queue_at(backlog) for backlog in backlogs)
@@ -149,7 +150,8 @@ def steady_senders(
             for share, signal in weighted_signals(net, flows, emitted)
         ]
         if net.closure == "population":
-            out.append(_population(flows, cases[0].signal, rtt))
+            top = None if tops is None else tops[i]
+            out.append(_population(flows, cases[0].signal, rtt, top))
             continue
         own = None if windows is None else windows[i]
         s = steady_sender(
@@ -160,11 +162,11 @@ def steady_senders(
     return out
 
 
-def _population(flows: Flows, signal: Signal, rtt: Num) -> tuple[Any, Num]:
+def _population(flows: Flows, signal: Signal, rtt: Num, top: Num | None) -> tuple[Any, Num]:
     """Senders with the mean window of all flows, and the rates (m,) of their sources."""
     shape = np.shape(signal.mark)
     rtt = ops.broadcast_to(rtt, shape)
-    window, flight = mean_window(flows, map_tree(ops.ravel, signal), ops.ravel(rtt))
+    window, flight = mean_window(flows, map_tree(ops.ravel, signal), ops.ravel(rtt), top)
     return past_slow_start(flows, window.reshape(shape)), flight.reshape(shape) / rtt
 
 

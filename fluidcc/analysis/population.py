@@ -323,12 +323,15 @@ class _Rules(NamedTuple):
 
 @in_columns(_COLUMNS)
 @compiled(static_argnames="points")
-def _rules(flows: Flows, signal: Signal, rtt: Num, points: int) -> _Rules:
-    """The rules under signals at round trips [s] (B,); `drop` is None if nothing is lost."""
+def _rules(flows: Flows, signal: Signal, rtt: Num, top: Num | None, points: int) -> _Rules:
+    """The rules under signals at round trips [s] (B,), up to the windows `top` (B,); `drop` is None
+    if nothing is lost.
+    """
     if signal.drop is None:
         signal = signal._replace(drop=np.zeros(np.shape(rtt)))
     signal, rtt = map_tree(_as_row, signal), _as_row(rtt)
-    low, top = flows.window.min_window, ops.constant(_largest(flows, signal, rtt))
+    low = flows.window.min_window
+    top = _largest(flows, signal, rtt) if top is None else _as_row(top)
     width = (top - low) / (points - 1)
     index = np.arange(float(points))[:, None]
     grid = low + width * index
@@ -347,7 +350,7 @@ def _rules(flows: Flows, signal: Signal, rtt: Num, points: int) -> _Rules:
     "UniTuple(float64[:, ::1], 2)"
     "(float64[::1], float64[:, ::1], int64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1])"
 )
-def _visits(top, keep, below, lower, upper):  # noqa: ANN001, ANN202
+def _visits(top, keep, below, lower, upper):
     """Visits to each point of a grid (M, B) from the top down, if reactions there, as many as
     `top` (B,), lead to it; and what leads below the grid (1, B).
 
@@ -373,13 +376,17 @@ def _visits(top, keep, below, lower, upper):  # noqa: ANN001, ANN202
 
 
 @np.errstate(all="ignore")
-def population(flows: Flows, signal: Signal, rtt: Num, points: int = POINTS) -> Population:
+def population(
+    flows: Flows, signal: Signal, rtt: Num, points: int = POINTS, top: Num | None = None
+) -> Population:
     """The stationary law of a flow under signals at round trips [s], all of shape (B,), in NumPy.
 
-    The window law must have no memory but its window; see `orbits` for others.
+    The window law must have no memory but its window; see `orbits` for others. On one grid, up to
+    given windows `top` (B,), the law is smooth.
     """
     lossy = bool(np.any(signal.drop > 0))
-    rules = _rules(flows, signal if lossy else signal._replace(drop=None), rtt, points=points)
+    signal = signal if lossy else signal._replace(drop=None)
+    rules = _rules(flows, signal, rtt, top, points=points)
     kinds, crossing = rules.kinds, rules.crossing
     rates = np.stack([kind.rate for kind in kinds])
     rate, places = rates.sum(axis=0), np.stack(rules.places)
@@ -464,8 +471,9 @@ def needs_round_trip(flows: Flows, drop: Num) -> Num:
     return (drop > 0) | _is_timed(flows)
 
 
-def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
-    """Mean window and flight of one flow under signals at round trips [s], all of shape (B,).
+def mean_window(flows: Flows, signal: Signal, rtt: Num, top: Num | None = None) -> tuple[Num, Num]:
+    """Mean window and flight of one flow under signals at round trips [s], all of shape (B,), on
+    grids up to windows `top` if they are given.
 
     Equal ones are found once: round trips matter for losses and for growth by time alone.
     """
@@ -476,7 +484,8 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
     _, first, all_of = np.unique(
         np.stack([*read, counts]), axis=1, return_index=True, return_inverse=True
     )
-    found = population(flows, map_tree(lambda v: v[first], signal), rtt[first])
+    top = None if top is None else top[first]
+    found = population(flows, map_tree(lambda v: v[first], signal), rtt[first], top=top)
     return found.window[all_of], found.flight[all_of]
 
 

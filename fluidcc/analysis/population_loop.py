@@ -98,7 +98,7 @@ def _until_listening(z: Array, kind: Reaction, late: Array, flight: float) -> Ar
     "complex128[:, :, ::1](complex128[:, ::1], complex128[:, ::1], complex128[:, :, ::1],"
     " int64[:, ::1], float64[:, ::1])"
 )
-def _values(stay, given, back, below, above):  # noqa: ANN001, ANN202
+def _values(stay, given, back, below, above):
     """What follows from each point of a grid and from its top (M + 1, 2, W): of 1 at the lowest,
     and of what is `given` (M, W).
 
