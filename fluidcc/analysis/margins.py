@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -264,7 +264,12 @@ def link_margins(system: Linear, *, scale: float) -> list[tuple[int, Margins]]:
 
 def system_margins(system: Linear, *, scale: float) -> Margins:
     """Margins of all links' loops together, each cut with the others closed."""
-    each = [found for _, found in link_margins(system, scale=scale)]
+    return together(found for _, found in link_margins(system, scale=scale))
+
+
+def together(margins: Iterable[Margins]) -> Margins:
+    """Margins of several loops as those of one."""
+    each = list(margins)
     return Margins(
         tuple(itertools.chain.from_iterable(m.gain_crossovers for m in each)),
         tuple(itertools.chain.from_iterable(m.phase_crossovers for m in each)),
@@ -289,8 +294,12 @@ def loop_curves(system: Linear) -> tuple[LoopCurve, ...]:
 
     Raises ArithmeticError if a curve cannot be followed.
     """
-    scale, curves = scale_of(system), []
-    for link in heard_links(system):
-        frequency, log = followed(loop_gain(system, link), scale=scale)
-        curves.append(LoopCurve(link, frequency, np.exp(log)))
-    return tuple(curves)
+    scale = scale_of(system)
+    links = heard_links(system)
+    return tuple(loop_curve(link, loop_gain(system, link), scale=scale) for link in links)
+
+
+def loop_curve(link: int, loop: Loop, *, scale: float) -> LoopCurve:
+    """The curve of a link over the band of `margins`."""
+    frequency, log = followed(loop, scale=scale)
+    return LoopCurve(link, frequency, np.exp(log))

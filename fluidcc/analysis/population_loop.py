@@ -7,6 +7,7 @@ The queue is the sum of the flights less what the paths hold.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.operating_point import OperatingPoint
 from fluidcc.analysis.population import (
     Population,
     Reaction,
@@ -29,7 +31,7 @@ from fluidcc.model.fluid import steady
 from fluidcc.model.rates import emit_signal, marks_seen, queue_law_rate, received
 from fluidcc.ops import Num
 from fluidcc.programs import flatten, jacobian, machine_code, map_tree, ravel
-from fluidcc.scenario.network import Flows, Link, Network
+from fluidcc.scenario.network import Flows, Network
 
 _LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
@@ -226,36 +228,74 @@ class Answering:
         return Response(by_mark, by_loss, np.real(power), mean)
 
 
+class Passage(NamedTuple):
+    """Packets of flows on their way through a queue: since they were sent [s], until the sender
+    receives its signal [s], their share of what leaves it, and the part of the signals that they
+    receive which is of this queue.
+    """
+
+    ahead: float
+    age: float
+    share: float
+    part: float
+
+
 class Member(NamedTuple):
-    """Flows of one round trip [s] in a group: their number, and the age of their signals [s]."""
+    """Flows of one round trip [s] in a group: their number, and their way through the queues that
+    they pass, by the number of the queue.
+    """
 
     number: float
     trip: float
-    age: float
     answering: Answering
+    passages: dict[int, Passage]
 
 
 class Clock(NamedTuple):
-    """How a queue answers flights and loads at z [1/s], as what flows send follows what
-    leaves the queue, a round trip later.
+    """How K queues answer flights and loads at z [1/s], as what flows send follows what leaves the
+    queues, a round trip later.
 
-    A `share` of what leaves is traffic without windows; `trip` is the mean round trip [s].
+    For each, `shares` (K,) of what leaves is traffic without windows; `trips` (K,) are the mean
+    round trips [s] of the rest. Packets leave first-in first-out: changes A_l of the arrivals at
+    queue l take from each flow's packets its share s of them. Behind queue l, such a packet is
+    missing at queue k after a delay d(l, k), that around the loop if k = l, and
+
+        (1 - exp(-z R_k)) q_k + sum_l q_l sum_flows s_l R_k/R exp(-z d(l, k)) =
+            sum_flows R_k/R exp(-z a_k) f,
+
+    with flights f, and a_k the delay from the sender to queue k. It is exact for equal round trips
+    R, and else in the mean over a round trip.
     """
 
-    share: float
-    trip: float
+    shares: Array
+    trips: Array
 
-    def by_flight(self, z: Array, trip: float) -> Array:
-        """Answer to the flight of a flow with this round trip [s]."""
-        return self.trip / trip / (1 - self.share * np.exp(-z * self.trip))
+    def by_flight(self, m: Member, z: Array) -> Array:
+        """Pull (W, K) of a flow's flight on the queues."""
+        pull = np.zeros((len(z), len(self.trips)), complex)
+        for k, passage in m.passages.items():
+            pull[:, k] = self.trips[k] / m.trip * np.exp(-z * passage.ahead)
+        return pull
 
-    def by_load(self, z: Array, passed: float) -> Array:
-        """Answer to a load without windows, until the flows have given way [s]; in another queue at
-        the same link it has `passed` a delay [s] of this one.
+    def by_queues(self, members: list[Member], z: Array) -> Array:
+        """How much the queues resist (W, K, K)."""
+        late = np.exp(-np.outer(z, self.trips))
+        out = np.zeros((len(z), len(self.trips), len(self.trips)), complex)
+        out[:, *np.diag_indices(len(self.trips))] = 1 - self.shares * late
+        for m in members:
+            for (k, there), (j, here) in itertools.permutations(m.passages.items(), 2):
+                delay = there.ahead - here.ahead
+                delay += m.trip if delay < 0 else 0.0
+                out[:, k, j] += here.share * self.trips[k] / m.trip * np.exp(-z * delay)
+        return out
+
+    def by_load(self, k: int, z: Array, passed: float) -> Array:
+        """Pull (W,) on queue k of a load without windows, until the flows have given way; in
+        another queue at the same link it has `passed` a delay [s] of this one.
         """
-        mixed = self.share * np.exp(-z * self.trip)
-        given = (1 - self.share) * np.exp(-z * (self.trip - passed))
-        return (1 - mixed - given) / (z * (1 - mixed))
+        mixed = self.shares[k] * np.exp(-z * self.trips[k])
+        given = (1 - self.shares[k]) * np.exp(-z * (self.trips[k] - passed))
+        return (1 - mixed - given) / z
 
 
 class QueueAnswer(NamedTuple):
@@ -287,16 +327,32 @@ class QueueAnswer(NamedTuple):
 
 
 class PopulationLoop(NamedTuple):
-    """The loop around link `k` of a network in the fluid model's version.
+    """The loop through the links of a network, in the fluid model's version, that have a queue.
 
-    `members` has those of each group, and `answers` how the queue law answers for each.
+    `members` has those of each group, and `answers` how the laws of the queues that it passes
+    answer for it.
     """
 
     net: Network
-    k: int
+    links: tuple[int, ...]
     members: list[list[Member]]
-    answers: list[QueueAnswer]
+    answers: list[dict[int, QueueAnswer]]
     clock: Clock
+
+    @property
+    def every(self) -> list[Member]:
+        """The members of all groups."""
+        return list(itertools.chain.from_iterable(self.members))
+
+    @property
+    def trip(self) -> float:
+        """A mean round trip [s], the longest of the queues."""
+        return float(self.clock.trips.max())
+
+    @property
+    def laws(self) -> list[QueueAnswer]:
+        """How the law of each queue answers, for one of the groups."""
+        return list(dict(sorted(itertools.chain(*(a.items() for a in self.answers)))).values())
 
     @property
     def frequencies(self) -> Array:
@@ -305,43 +361,63 @@ class PopulationLoop(NamedTuple):
 
     def _one_of(self, every: int) -> Array:
         """One of so many of the frequencies [rad/s] that resolve the loop."""
-        trips = [m.trip for own in self.members for m in own]
+        trips = [m.trip for m in self.every]
         low = _PER_TRIP[0] / max(trips)
-        slow = [rate for rate in self.answers[0].rates if 0 < _SLOWER * rate < low]
+        rates = np.concatenate([law.rates for law in self.laws])
+        slow = [rate for rate in rates if 0 < _SLOWER * rate < low]
         before = np.geomspace(_SLOWER * min(slow), low, _BEFORE) if slow else np.zeros(0)
         nodes = _PER_TRIP[::every]
         return np.unique(np.concatenate([before, nodes / max(trips), nodes / min(trips)]))
 
-    def gain(self, omega: Array, every: int = 1) -> Array:
-        """Response (W,) of the open loop at frequencies [rad/s], with its sign changed: at -1 it is
-        critical; from one of so many of the frequencies that resolve the answers of flows.
+    def gain(self, omega: Array, queue: int = 0) -> Array:
+        """Response (W,) of the loop cut at the signal of a queue, those of others closed, at
+        frequencies [rad/s], with its sign changed: at -1 it is critical.
         """
-        return self._gain(1j * omega, lambda m: m.answering.on_axis(omega * m.trip, every))
+        resisting, pulling = self.queues(omega)
+        closed = resisting - pulling
+        pulling[:, :, queue] = 0.0
+        return np.linalg.det(closed) / np.linalg.det(resisting - pulling) - 1
 
-    def _gain(self, z: Array, responses: Callable[[Member], Response]) -> Array:
-        loop: Any = 0.0
-        for own, answer in zip(self.members, self.answers, strict=True):
-            mark, drop, _ = answer.emit(z)
+    def queues(self, omega: Array, every: int = 1) -> tuple[Array, Array]:
+        """How much the queues resist (W, K, K), and how much their signals to the flows pull on
+        them, at frequencies [rad/s], from one of so many of those that resolve the answers of
+        flows.
+        """
+        return self._queues(1j * omega, lambda m: m.answering.on_axis(omega * m.trip, every))
+
+    def _queues(self, z: Array, responses: Callable[[Member], Response]) -> tuple[Array, Array]:
+        resisting = self.clock.by_queues(self.every, z)
+        pulling = np.zeros_like(resisting)
+        for own, answers in zip(self.members, self.answers, strict=True):
+            emitted = {queue: answer.emit(z) for queue, answer in answers.items()}
             for m in own:
-                found = responses(m)
-                answered = found.by_mark * mark + found.by_loss * drop
-                weight = m.number * self.clock.by_flight(z, m.trip)
-                loop = loop - weight * answered * np.exp(-z * m.age)
-        return loop
+                found, pull = responses(m), m.number * self.clock.by_flight(m, z)
+                for queue, (mark, drop, _) in emitted.items():
+                    answered = found.by_mark * mark + found.by_loss * drop
+                    late = np.exp(-z * m.passages[queue].age)
+                    pulling[:, :, queue] += pull * (answered * late)[:, None]
+        return resisting, pulling
+
+    def _critical(self, omega: Array, every: int = 1) -> Array:
+        """Distance of the loop from critical, 1 + L for one queue, at frequencies [rad/s]."""
+        resisting, pulling = self.queues(omega, every)
+        return np.linalg.det(resisting - pulling) / np.linalg.det(resisting)
 
     def unstable(self) -> int:
-        """Number of unstable roots, by the turns of 1 + L around 0; what integrates begins a
-        quarter of a turn early. Raises NoLoop if the turns are no whole number.
+        """Number of unstable roots, by the turns around 0 of 1 + L, or for several queues of its
+        determinant; what integrates begins a quarter of a turn early. Raises NoLoop if the turns
+        are no whole number.
 
         A few frequencies will do where 1 + L is larger than its change by taking half as many:
         such a change does not move it around 0 (Rouche).
         """
         omega = self._one_of(_SPARSE)
-        few, fewer = (1 + self.gain(omega, every) for every in (_SPARSE, 2 * _SPARSE))
+        few, fewer = (self._critical(omega, every) for every in (_SPARSE, 2 * _SPARSE))
         turned = np.angle(few[1:] / few[:-1])
         if np.any(abs(few - fewer) > abs(few)) or np.any(abs(turned) > math.pi / 2):
             turned = self._turns()
-        integrating = int((self.answers[0].rates < _INTEGRATES / self.clock.trip).sum())
+        rates = np.concatenate([law.rates for law in self.laws])
+        integrating = int((rates < _INTEGRATES / self.trip).sum())
         roots = -turned.sum() / math.pi + integrating / 2
         if abs(roots - round(roots)) > _WHOLE or round(roots) < 0:
             raise NoLoop(f"the loop makes {roots:.3g} half turns, which is no count of roots")
@@ -350,13 +426,13 @@ class PopulationLoop(NamedTuple):
     def _turns(self) -> Array:
         """Turns [rad] of 1 + L between frequencies, more of them where it is nearest to 0."""
         omega = self.frequencies
-        value = 1 + self.gain(omega)
+        value = self._critical(omega)
         for _ in range(_REFINED):
             k = int(np.clip(np.argmin(abs(value)), 1, len(omega) - 2))
             more = np.linspace(omega[k - 1], omega[k + 1], _BETWEEN)[1:-1]
             omega = np.concatenate([omega, more])
             omega, first = np.unique(omega, return_index=True)
-            value = np.concatenate([value, 1 + self.gain(more)])[first]
+            value = np.concatenate([value, self._critical(more)])[first]
         return np.angle(value[1:] / value[:-1])
 
     def roots(self, unstable: int) -> Array:
@@ -365,10 +441,10 @@ class PopulationLoop(NamedTuple):
         left of the imaginary axis; none are given if the unstable ones are not as many as counted.
         """
         omega = self.frequencies
-        near: Array = abs(1 + self.gain(omega))
+        near: Array = abs(self._critical(omega))
         lowest = np.flatnonzero((near[1:-1] < near[:-2]) & (near[1:-1] < near[2:])) + 1
         first = omega[lowest[np.argsort(near[lowest])]]
-        scale = 1 / self.clock.trip
+        scale = 1 / self.trip
         few = np.concatenate([
             1j * first[:_SOUGHT], 1j * first[:_SOUGHT] + _ASIDE * scale, -scale * _ON_AXIS
         ])  # fmt: skip
@@ -382,7 +458,7 @@ class PopulationLoop(NamedTuple):
 
     def _polished(self, starts: Array) -> list[complex]:
         """Roots to which Newton's method leads, from the right."""
-        scale, z = 1 / self.clock.trip, starts
+        scale, z = 1 / self.trip, starts
         step: Any = z
         with np.errstate(all="ignore"):
             for _ in range(_STEPS):
@@ -400,7 +476,8 @@ class PopulationLoop(NamedTuple):
 
     def _at(self, z: Array) -> Array:
         """1 + L at z [1/s]."""
-        return 1 + self._gain(z, lambda m: m.answering.at(z * m.trip))
+        resisting, pulling = self._queues(z, lambda m: m.answering.at(z * m.trip))
+        return np.linalg.det(resisting - pulling) / np.linalg.det(resisting)
 
 
 def find_loop(eq: Equilibrium) -> PopulationLoop:
@@ -408,17 +485,22 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
 
     Raises NoLoop with the reason if it is not known.
     """
-    net, k, op = steady(eq.net), _only_queue(eq), eq.op
-    link, queues = net.links[k], tuple(op.queues)
-    members, answers, slowed = [], [], 0.0
+    net, links, op = steady(eq.net), _queues(eq), eq.op
+    queues, members, answers = tuple(op.queues), [], []
+    slowed = np.zeros(len(links))
     for name, flows, rate in zip(net.flow_names, net.flows, op.rates, strict=True):
-        signal = received(flows, tuple(op.signals[j] for j in flows.route))
-        if k not in flows.route:
-            raise NoLoop(f"flows.{name} does not pass links.{net.link_names[k]}")
-        if any(float(op.signals[j].either) > 0 for j in flows.route if j != k):
-            raise NoLoop(f"flows.{name} receives signals of several links")
+        signals = [op.signals[j] for j in flows.route]
+        signal = received(flows, tuple(signals))
+        passed = {i: flows.route.index(k) for i, k in enumerate(links) if k in flows.route}
+        answers.append({i: _answer(net, op, flows, links[i]) for i in passed})
+        if not passed:
+            members.append([])
+            continue
+        if any(float(op.signals[j].either) > 0 for j in flows.route if j not in links):
+            raise NoLoop(f"flows.{name} receives signals of a link without a queue")
         if not max(marks_seen(flows, signal), signal.drop) > 0:
-            raise NoLoop(f"flows.{name} receives no signal from links.{net.link_names[k]}")
+            names = " and ".join(f"links.{net.link_names[links[i]]}" for i in passed)
+            raise NoLoop(f"flows.{name} receives no signal from {names}")
         if type(flows.feedback).flight_size is not AbstractFeedback.flight_size:
             raise NoLoop(f"flows.{name}: flights that follow the marks of ACKs are not known")
         if flows.window.states:
@@ -426,26 +508,34 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
                 f"flows.{name}: responses of {flows.window.name}, which remembers, are not known"
             )
         trips = np.ravel(round_trip(net, flows, queues))
-        path = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
-        numbers, ages, rates = (
-            np.broadcast_to(np.ravel(v), trips.shape)
-            for v in (flows.n, flows.feedback.age(path), rate)
-        )
+        paths = explicit_delays(net, flows, queues).trips
         alike = not needs_round_trip(flows, float(signal.drop))
         found = [Answering(flows, signal, float(t)) for t in (trips[:1] if alike else trips)]
+        whole = sum(float(each.either) for each in signals)
+        numbers, rates = (np.broadcast_to(np.ravel(v), trips.shape) for v in (flows.n, rate))
+        ways = {
+            i: [np.broadcast_to(np.ravel(v), trips.shape) for v in (
+                paths[j].forward, flows.feedback.age(paths[j]),
+                numbers * rates / float(net.links[links[i]].capacity),
+                float(signals[j].either) / whole,
+            )]
+            for i, j in passed.items()
+        }  # fmt: skip
+        for i, (_, _, share, _) in ways.items():
+            slowed[i] += float((share / trips).sum())
         members.append([
-            Member(float(n), float(t), float(age), found[0 if alike else i])
-            for i, (n, t, age) in enumerate(zip(numbers, trips, ages, strict=True))
+            Member(
+                float(numbers[i]), float(trips[i]), found[0 if alike else i],
+                {k: Passage(*(float(v[i]) for v in way)) for k, way in ways.items()},
+            )
+            for i in range(len(trips))
         ])  # fmt: skip
-        answers.append(_answer(link, op.laws[k], op.queues[k], op.lost[k], flows))
-        slowed += float((numbers * rates / trips).sum())
-    share = float(link.cross) / float(link.capacity)
-    clock = Clock(share, (1 - share) * float(link.capacity) / slowed)
-    return PopulationLoop(net, k, members, answers, clock)
+    shares = np.array([float(net.links[k].cross) / float(net.links[k].capacity) for k in links])
+    return PopulationLoop(net, links, members, answers, Clock(shares, (1 - shares) / slowed))
 
 
-def _only_queue(eq: Equilibrium) -> int:
-    """The link with the queue; raises NoLoop if there is none, or another equilibrium."""
+def _queues(eq: Equilibrium) -> tuple[int, ...]:
+    """The links with a queue; raises NoLoop if there are none, or another equilibrium."""
     if eq.status != "regular":
         why = f": {eq.message}" if eq.message else ""
         raise NoLoop(f"the equilibrium is {eq.status}{why}")
@@ -455,22 +545,23 @@ def _only_queue(eq: Equilibrium) -> int:
                 f"flows.{name}: windows of {np.min(group.window):.3g} packets; timers decide below "
                 f"{_LEAST_WINDOW:g}"
             )
-    busy = [k for k, backlog in enumerate(eq.op.backlogs) if float(backlog) > 0]
-    if len(busy) != 1:
-        names = ", ".join(f"links.{eq.net.link_names[k]}" for k in busy) or "none"
-        raise NoLoop(f"the loop of a population is known for one link with a queue: {names}")
-    return busy[0]
+    busy = tuple(k for k, backlog in enumerate(eq.op.backlogs) if float(backlog) > 0)
+    if not busy:
+        raise NoLoop("no link has a queue")
+    return busy
 
 
-def _answer(link: Link, x: Any, queue: Num, lost: Num, flows: Flows) -> QueueAnswer:
-    """How the law of a link answers its queue, as flows receive it."""
-    state, shape = ravel(x)
-    n, offered = len(state), offered_rate(link, queue, lost)
+def _answer(net: Network, op: OperatingPoint, flows: Flows, k: int) -> QueueAnswer:
+    """How the law of link k answers its queue, as flows receive it."""
+    link, queue = net.links[k], op.queues[k]
+    state, shape = ravel(op.laws[k])
+    n, offered = len(state), offered_rate(link, queue, op.lost[k])
 
     def present(v: Num) -> Num:
         x, q, arrivals = shape(v[:n]), v[n], v[n + 1]
         rate = queue_law_rate(link, x, q, arrivals, ticks=True)
-        seen = received(flows, (emit_signal(link, x, q, arrivals),))
+        own = emit_signal(link, x, q, arrivals)
+        seen = received(flows, tuple(own if j == k else op.signals[j] for j in flows.route))
         average = link.queue.average(x, q) + 0.0 * q
         return ops.concatenate([flatten(rate), flatten([seen.mark, seen.drop, average])])
 

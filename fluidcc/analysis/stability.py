@@ -12,6 +12,7 @@ Values on the real axis are real, so the upper half of the border is enough. Sou
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -24,11 +25,12 @@ from fluidcc.analysis.linear import LINK, Array, Linear
 from fluidcc.analysis.margins import (
     LoopCurve,
     Margins,
-    followed,
+    loop_curve,
     loop_curves,
     margins,
     scale_of,
     system_margins,
+    together,
 )
 from fluidcc.analysis.population_loop import NoLoop, PopulationLoop, find_loop
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
@@ -97,8 +99,10 @@ class Stability(Result):
         """
         if self.population is not None:
             loop = self.population
-            frequency, log = followed(loop.gain, scale=1 / loop.clock.trip)
-            return (LoopCurve(loop.k, frequency, np.exp(log)),)
+            return tuple(
+                loop_curve(link, functools.partial(loop.gain, queue=i), scale=1 / loop.trip)
+                for i, link in enumerate(loop.links)
+            )
         return () if self.linear is None or self.margins is None else loop_curves(self.linear)
 
     @property
@@ -251,7 +255,10 @@ def _of_population(eq: Any, count: int, certify: bool) -> Stability:
     if certify:
         notes.append("no proof: a frequency response on a grid counts the roots of a population")
     try:
-        found = margins(loop.gain, scale=1 / loop.clock.trip)
+        found = together(
+            margins(functools.partial(loop.gain, queue=i), scale=1 / loop.trip)
+            for i in range(len(loop.links))
+        )
     except ArithmeticError as fault:
         found = None
         notes.append(f"no margins: {fault}")
