@@ -43,7 +43,7 @@ _LEAST = 1e-9  # packets in flight
 _MOST_MET = 1.0  # reactions expected between two points of the grid
 _NARROWEST = 1e-6  # range of the grid, of its smallest window
 _TINY = 1e-300  # keeps quotients of zeros finite
-_COLUMNS = 64  # signals at once in a compiled program
+_COLUMNS = 4, 64  # signals at once in a compiled program
 _EARLY = Since(time=0.5, round_trip=1.0, window=0.0)  # less than a round trip after it
 
 
@@ -321,7 +321,7 @@ class _Rules(NamedTuple):
     places: tuple[Num, ...]  # points of the grid below the windows that each kind leaves
 
 
-@in_columns(_COLUMNS)
+@in_columns(*_COLUMNS)
 @compiled(static_argnames="points")
 def _rules(flows: Flows, signal: Signal, rtt: Num, points: int) -> _Rules:
     """The rules under signals at round trips [s] (B,); `drop` is None if nothing is lost."""
@@ -347,7 +347,7 @@ def _rules(flows: Flows, signal: Signal, rtt: Num, points: int) -> _Rules:
     "UniTuple(float64[:, ::1], 2)"
     "(float64[::1], float64[:, ::1], int64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1])"
 )
-def _visits(top, keep, below, lower, upper):  # noqa: ANN001, ANN202
+def _visits(top, keep, below, lower, upper):
     """Visits to each point of a grid (M, B) from the top down, if reactions there, as many as
     `top` (B,), lead to it; and what leads below the grid (1, B).
 

@@ -34,7 +34,7 @@ from fluidcc.scenario.network import Flows, Link, Network
 _LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
-_SPARSE = 8  # one of so many frequencies counts roots that are not next to critical
+_SPARSE = 16, 8  # one of so many frequencies counts roots if the loop is not next to critical
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 _SOUGHT = 4  # frequencies from which roots are sought
 _ON_AXIS = np.array([0.02, 0.1, 0.5, 1.5])  # per round trip: real numbers from which they are
@@ -98,7 +98,7 @@ def _until_listening(z: Array, kind: Reaction, late: Array, flight: float) -> Ar
     "complex128[:, :, ::1](complex128[:, ::1], complex128[:, ::1], complex128[:, :, ::1],"
     " int64[:, ::1], float64[:, ::1])"
 )
-def _values(stay, given, back, below, above):  # noqa: ANN001, ANN202
+def _values(stay, given, back, below, above):
     """What follows from each point of a grid and from its top (M + 1, 2, W): of 1 at the lowest,
     and of what is `given` (M, W).
 
@@ -203,8 +203,8 @@ class Answering:
         """Frequencies, responses there and their slopes."""
         if every not in self._tables:
             nodes = _PER_TRIP[::every]
-            if every > _SPARSE:
-                table = self._table(_SPARSE)[1][:, :: every // _SPARSE]
+            if every // 2 in self._tables:
+                table = self._tables[every // 2][1][:, ::2]
             else:
                 table = np.stack(self.at(1j * nodes))
             self._tables[every] = nodes, table, np.gradient(table, nodes, axis=1)
@@ -336,10 +336,13 @@ class PopulationLoop(NamedTuple):
         A few frequencies will do where 1 + L is larger than its change by taking half as many:
         such a change does not move it around 0 (Rouche).
         """
-        omega = self._one_of(_SPARSE)
-        few, fewer = (1 + self.gain(omega, every) for every in (_SPARSE, 2 * _SPARSE))
-        turned = np.angle(few[1:] / few[:-1])
-        if np.any(abs(few - fewer) > abs(few)) or np.any(abs(turned) > math.pi / 2):
+        for every in _SPARSE:
+            omega = self._one_of(every)
+            few, fewer = (1 + self.gain(omega, n) for n in (every, 2 * every))
+            turned = np.angle(few[1:] / few[:-1])
+            if np.all(abs(few - fewer) < abs(few)) and np.all(abs(turned) < math.pi / 2):
+                break
+        else:
             turned = self._turns()
         integrating = int((self.answers[0].rates < _INTEGRATES / self.clock.trip).sum())
         roots = -turned.sum() / math.pi + integrating / 2

@@ -42,6 +42,7 @@ from fluidcc.packets.engine.parts import PARTS, Part
 from fluidcc.packets.engine.pointer import INTERPRETED, interpreted_hook
 from fluidcc.programs import leaves
 
+
 @functools.cache
 def _package_hash() -> str:
     """Hash of the engine's sources: part of the name of whatever is compiled from them."""
