@@ -34,7 +34,7 @@ from fluidcc.scenario.network import Flows, Link, Network
 _LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
-_SPARSE = 16, 8  # one of so many frequencies counts roots if the loop is not next to critical
+_SPARSE = 16, 8, 4  # one of so many frequencies counts roots if the loop is not next to critical
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 _SOUGHT = 4  # frequencies from which roots are sought
 _ON_AXIS = np.array([0.02, 0.1, 0.5, 1.5])  # per round trip: real numbers from which they are
@@ -135,9 +135,10 @@ def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
     spent = [
         _until_listening(z, kind, delay, flight) for kind, delay in zip(kinds, late, strict=True)
     ]
-    leaving = z + sum(rates)
+    met = np.sum(rates, axis=0)
+    leaving = z + met
     stay = np.zeros(leaving.shape, complex)
-    stay[:-1] = _decay(z, crossing) * np.exp(-sum(rates)[:-1] * crossing)
+    stay[:-1] = _decay(z, crossing) * np.exp(-met[:-1] * crossing)
     held = (1 - stay) / leaving
     given = held * (flights - flight + sum(r * s for r, s in zip(rates, spent, strict=True)))
     stay[-1] = 1.0
