@@ -32,6 +32,7 @@ BY_EIGENVALUES = {1: 2048, 8: 128}
 SINGLE = 24
 PLANE = {"link.queue.w_q": (1e-5, 1e-1), "link.queue.p_max": (0.02, 0.9)}
 MAP_SIDE = 64
+POPULATIONS = "hollot2001/slow", "hollot2001/pi", "misra2003/mixed"
 
 
 class Times(NamedTuple):
@@ -121,6 +122,20 @@ def networks() -> None:
         print(f"    {length} x {length} verdicts {name} take {ratio:.3g} times as long")
 
 
+def populations() -> None:
+    """Rates for stationary laws of flows over capacity and delay: equilibrium and count."""
+    print("populations")
+    for name in POPULATIONS:
+        net = dataclasses.replace(fc.load(name), closure="population")
+        link = f"links.{net.link_names[0]}"
+        capacity, delay = float(net.links[0].capacity), float(net.links[0].delay)
+        axes = {
+            f"{link}.capacity": capacity * np.linspace(0.8, 1.3, 8),
+            f"{link}.delay": max(delay, 1e-3) * np.linspace(0.5, 1.0, 8),
+        }
+        told(name, 64, least_time(lambda: fc.stability_map(net, axes)))  # noqa: B023
+
+
 def main() -> None:
     """Print the machine and all rates."""
     load = os.getloadavg()[0]
@@ -128,6 +143,7 @@ def main() -> None:
     for classes in SIDES:
         linear_systems(classes)
     networks()
+    populations()
 
 
 if __name__ == "__main__":

@@ -145,9 +145,9 @@ def compiled(
     return call
 
 
-def in_columns(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def in_columns(few: int, many: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Within `compiling`, let a compiled function of a tree and of trees of arrays (..., B) have
-    `count` columns at a time, so that one program serves any number of them.
+    `few` or `many` columns at a time, so that two programs serve any number of them.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -156,11 +156,14 @@ def in_columns(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
             if not _compiling.get():
                 return function(held, *given, **options)
             last, parts = np.shape(leaves(given)[0])[-1] - 1, []
+            count = few if last < few else many
             for first in range(0, last + 1, count):
                 columns = np.minimum(np.arange(first, first + count), last)
                 own = map_tree(lambda v, c=columns: v[..., c], given)
                 parts.append(function(held, *own, **options))
-            return map_tree(lambda *v: np.concatenate(v, axis=-1)[..., : last + 1], *parts)
+            if len(parts) > 1:
+                parts = [map_tree(lambda *v: np.concatenate(v, axis=-1), *parts)]
+            return map_tree(lambda v: v[..., : last + 1], parts[0])
 
         return call
 

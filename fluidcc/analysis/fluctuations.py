@@ -10,11 +10,10 @@ of the population, not of its mean.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 import statistics
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,13 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import SHARES, Measure, mean_over_flows
 from fluidcc.analysis.population import moments
-from fluidcc.analysis.population_loop import Clock, Member, NoLoop, PopulationLoop, find_loop
+from fluidcc.analysis.population_loop import (
+    Member,
+    NoLoop,
+    PopulationLoop,
+    QueueAnswer,
+    find_loop,
+)
 from fluidcc.laws.law import Arrival
 from fluidcc.laws.marking import Plain
 from fluidcc.model.fluid import as_fluid, open_load
@@ -117,9 +122,9 @@ class Fluctuations(Result):
 
     `status` is `regular`, or `refused` with the reason and its size in `message`; then numbers of
     links and flows are NaN. `margin` is the least distance of the loop from -1, and `frequency`
-    that of the largest fluctuations [rad/s]. `omega` [rad/s] and `density` [packet^2 s] are the
-    spectrum of the queue; its integral over omega / pi, and what the phases of packets within a
-    round trip add, are the variance.
+    that of the largest fluctuations [rad/s]. `density` [packet^2 s] has the spectrum of each link's
+    queue at frequencies `omega` [rad/s]; its integral over omega / pi, and what the phases of
+    packets within a round trip add, are the variance.
 
     Examples
     --------
@@ -138,7 +143,7 @@ class Fluctuations(Result):
     links: dict[str, LinkFluctuations]
     flows: dict[str, FlowsFluctuations]
     omega: Array
-    density: Array
+    density: dict[str, Array]
     equilibrium: Equilibrium = dataclasses.field(repr=False)
 
     def number(self, of: Measure) -> float:
@@ -157,12 +162,13 @@ class Fluctuations(Result):
         return {name: plain(getattr(self, name)) for name in names}
 
     def spectrum(self) -> xarray.Dataset:
-        """The spectral density of the queue along the frequency `omega`."""
+        """The spectral density of each link's queue along the frequency `omega`."""
         import xarray as xr
 
-        density = ("omega", self.density, attributes("links", "queue_density"))
+        rows = np.array([*self.density.values()]).reshape((-1, len(self.omega)))
+        density = (("link", "omega"), rows, attributes("links", "queue_density"))
         omega = ("omega", self.omega, {"units": "rad/s", "long_name": "frequency"})
-        return xr.Dataset({"queue_density": density}, {"omega": omega})
+        return xr.Dataset({"queue_density": density}, {"link": [*self.density], "omega": omega})
 
     def to_dataset(self) -> xarray.Dataset:
         """Numbers of links and groups, with quantiles by `share` of the time."""
@@ -198,9 +204,9 @@ class Fluctuations(Result):
 def fluctuations(net: Network) -> Fluctuations:
     """Fluctuations of queues and windows around the equilibrium of the population.
 
-    One link may have a queue, and signals are marks or losses of flows that last. Refused, with the
-    reason and its size, if the loop is unstable or near to that, if the queue often empties or
-    fills, and for windows of next to one packet.
+    Signals are marks or losses of flows that last. Refused, with the reason and its size, if the
+    loop is unstable or near to that, if a queue often empties or fills, and for windows of next to
+    one packet.
 
     Examples
     --------
@@ -213,22 +219,24 @@ def fluctuations(net: Network) -> Fluctuations:
     margin = math.nan
     try:
         loop = find_loop(eq)
-        _check_loads(net, eq.net.link_names[loop.k])
+        for k in loop.links:
+            _check_loads(net, eq.net.link_names[k])
         omega, unstable = loop.frequencies, loop.unstable()
-        distance = abs(1 + loop.gain(omega))
+        each = [1 + loop.gain(omega, i) for i in range(len(loop.links))]
+        distance = abs(np.array(each)).min(axis=0)
         margin = float(distance.min())
         _check_loop(unstable, margin, float(omega[int(np.argmin(distance))]))
-        return _describe(eq, loop, omega, distance)
+        return _describe(eq, loop, omega, margin)
     except NoLoop as refusal:
         return _refuse(eq, str(refusal), margin)
 
 
-def _check_memory(eq: Equilibrium, loop: PopulationLoop, omega: Array, density: Array) -> None:
-    """Raise NoLoop if a number that the queue law remembers often is at an end of its range."""
-    name, law = eq.net.link_names[loop.k], eq.net.links[loop.k].queue
-    moves, values = loop.answers[0].move(1j * omega), flatten(eq.op.laws[loop.k])
+def _check_memory(eq: Equilibrium, k: int, answer: QueueAnswer, found: _Spectrum) -> None:
+    """Raise NoLoop if a number that the law of link k remembers often is at an end of its range."""
+    name, law = eq.net.link_names[k], eq.net.links[k].queue
+    moves, values = answer.move(1j * found.omega), flatten(eq.op.laws[k])
     for (field, own), value, move in zip(law.states.items(), values, moves, strict=True):
-        std, ends = math.sqrt(_integral(omega, density * abs(move) ** 2)), own.info.within
+        std, ends = math.sqrt(found.variance(move)), own.info.within
         for end in () if ends is None else ends.ends:
             if abs(value - end) < _SIGMAS * std:
                 raise NoLoop(
@@ -292,18 +300,7 @@ def _check_loads(net: Network, name: str) -> None:
         )
 
 
-def _of_others(link: Link, clock: Clock, wait: float, omega: Array) -> Array:
-    """Spectrum of a queue (W,) [packet^2 s] by voice and Poisson traffic; flows wait in it [s]."""
-    square = 2.0 if link.cross_sizes == "exponential" else 1.0  # of a size, mean
-    power = square * float(link.cross) * abs(clock.by_load(1j * omega, 0.0)) ** 2
-    if link.voice is not None:
-        passed = 0.0 if link.voice.discipline == "fifo" else wait
-        calls = link.voice.spectrum(omega, float(link.packet_size))
-        power = power + calls * abs(clock.by_load(1j * omega, passed)) ** 2
-    return power
-
-
-def _bursts(loop: PopulationLoop) -> float:
+def _bursts(loop: PopulationLoop, queue: int) -> float:
     """Variance of a queue by where in a round trip packets are sent [packet^2].
 
     Windows grow packet by packet at any phase of a round trip R, and what a reaction takes away is
@@ -313,9 +310,9 @@ def _bursts(loop: PopulationLoop) -> float:
 
         a = (1 - k) exp(-z R) (a - s A) + births - deaths, and A, the sum of all a, moves the queue.
     """
-    every = list(itertools.chain.from_iterable(loop.members))
     trips, flights, numbers, dying = np.array([
-        (m.trip, m.answering.law.flight[0], m.number, m.answering.law.taken[0]) for m in every
+        (m.trip, m.answering.law.flight[0], m.number, m.answering.law.taken[0])
+        for m in loop.every if queue in m.passages
     ]).T  # fmt: skip
     rates = numbers * flights / trips
     longest, shortest = trips.max(), trips.min()
@@ -332,53 +329,98 @@ def _bursts(loop: PopulationLoop) -> float:
     return float(np.trapezoid(density, omega) + density[-1] * omega[-1]) / math.pi
 
 
-def _describe(eq: Equilibrium, loop: PopulationLoop, omega: Array, distance: Array) -> Fluctuations:
-    """Fluctuations by a loop at its frequencies (W,) [rad/s], which is at a `distance` from -1."""
-    name, link = eq.net.link_names[loop.k], eq.net.links[loop.k]
-    capacity = float(loop.net.links[loop.k].capacity)
-    density = _disturbances(eq, loop, omega) / distance**2
-    mean, std = eq.links[name].queue, math.sqrt(_integral(omega, density) + _bursts(loop))
+class _Spectrum(NamedTuple):
+    """The spectrum of a queue (W,) [packet^2 s] at frequencies [rad/s]."""
+
+    omega: Array
+    density: Array
+
+    def variance(self, response: Num = 1.0) -> float:
+        """The variance of what responds (W,) to the queue; flat below the first frequency."""
+        density = self.density * abs(response) ** 2
+        area = np.trapezoid(density, self.omega) + density[0] * self.omega[0]
+        return float(area) / math.pi
+
+
+def _describe(eq: Equilibrium, loop: PopulationLoop, omega: Array, margin: float) -> Fluctuations:
+    """Fluctuations by a loop at its frequencies (W,) [rad/s], which keeps a `margin` from -1."""
+    resisting, pulling = loop.queues(omega)
+    answer = np.linalg.inv(resisting - pulling)
+    power = answer @ _disturbances(eq, loop, omega) @ answer.conj().swapaxes(1, 2)
+    spectra = [_Spectrum(omega, np.real(power[:, i, i])) for i in range(len(loop.links))]
+    names = [eq.net.link_names[k] for k in loop.links]
+    links = {name: _link(eq, loop, i, spectra[i]) for i, name in enumerate(names)}
+    groups = {
+        group: _window(own) for group, own in zip(eq.net.flow_names, loop.members, strict=True)
+    }
+    density = {name: found.density for name, found in zip(names, spectra, strict=True)}
+    peak = float(omega[int(np.argmax(sum(density.values())))])
+    return Fluctuations("regular", "", margin, peak, links, groups, omega, density, eq)
+
+
+def _link(eq: Equilibrium, loop: PopulationLoop, i: int, found: _Spectrum) -> LinkFluctuations:
+    """Fluctuations of a queue with this spectrum. Raises NoLoop if they are not small."""
+    k, law = loop.links[i], loop.laws[i]
+    name, link, capacity = eq.net.link_names[k], eq.net.links[k], float(loop.net.links[k].capacity)
+    mean, std = eq.links[name].queue, math.sqrt(found.variance() + _bursts(loop, i))
     for end, what in ((0.0, "empties"), (float(link.buffer), "fills")):
         if abs(mean - end) < _SIGMAS * std:
             raise NoLoop(f"links.{name}: a queue of {mean:.4g} +- {std:.3g} packets often {what}")
     queue, mean_average = _normal(mean, std), eq.links[name].average
-    *_, answer = loop.answers[0].emit(1j * omega)
-    average = math.sqrt(_integral(omega, density * abs(answer) ** 2))
+    *_, answer = law.emit(1j * found.omega)
+    average = math.sqrt(found.variance(answer))
     for jump in _jumps(link, mean_average, _SIGMAS * average):
         raise NoLoop(
             f"links.{name}: an average of {mean_average:.4g} +- {average:.3g} packets often passes "
             f"the jump of the signal at {jump:.4g}"
         )
-    _check_memory(eq, loop, omega, density)
-    links = {
-        name: LinkFluctuations(
-            queue=queue,
-            average=_normal(mean_average, average),
-            delay=_normal(mean / capacity, std / capacity),
-            idle=statistics.NormalDist().cdf(-mean / std) if std > 0 else 0.0,
-        )
-    }
-    groups = {
-        group: _window(own) for group, own in zip(eq.net.flow_names, loop.members, strict=True)
-    }
-    peak, margin = float(omega[int(np.argmax(density))]), float(distance.min())
-    return Fluctuations("regular", "", margin, peak, links, groups, omega, density, eq)
+    _check_memory(eq, k, law, found)
+    return LinkFluctuations(
+        queue=queue,
+        average=_normal(mean_average, average),
+        delay=_normal(mean / capacity, std / capacity),
+        idle=statistics.NormalDist().cdf(-mean / std) if std > 0 else 0.0,
+    )
 
 
 def _disturbances(eq: Equilibrium, loop: PopulationLoop, omega: Array) -> Array:
-    """Spectrum of the queue (W,) [packet^2 s] if no signal answered it."""
-    net, k, clock, op = loop.net, loop.k, loop.clock, eq.op
-    link = net.links[k]
-    power, mean = _of_others(eq.net.links[k], clock, op.queues[k] / link.capacity, omega), 0.0j
-    z = 1j * omega
-    for m in itertools.chain.from_iterable(loop.members):
-        weight, found = clock.by_flight(z, m.trip), m.answering.on_axis(omega * m.trip)
-        power = power + m.number * abs(weight) ** 2 * m.trip * found.power
-        mean = mean + m.number * weight * found.mean * np.exp(-z * m.age)
-    if all(isinstance(flows.marking, Plain) for flows in net.flows):
-        even = 1 - dispersion(link, op.laws[k], op.queues[k], omega)
-        signals = float(op.signals[k].either) * float(link.capacity)
-        power = np.maximum(power - even * abs(mean) ** 2 / signals, 0.0)
+    """Spectra (W, K, K) [packet^2 s] of the pulls on the queues if no signal answered them."""
+    clock, op, z = loop.clock, eq.op, 1j * omega
+    pulls = [m.number * clock.by_flight(m, z) for m in loop.every]
+    answers = [m.answering.on_axis(omega * m.trip) for m in loop.every]
+    power = np.zeros((len(omega), len(loop.links), len(loop.links)), complex)
+    for m, pull, found in zip(loop.every, pulls, answers, strict=True):
+        power += _squared(pull, m.trip * found.power / m.number)
+    plain = all(isinstance(flows.marking, Plain) for flows in loop.net.flows)
+    for i, k in enumerate(loop.links):
+        link = loop.net.links[k]
+        if plain:
+            mean: Any = 0.0
+            for m, pull, found in zip(loop.every, pulls, answers, strict=True):
+                if (way := m.passages.get(i)) is not None:
+                    mean = mean + pull * (way.part * found.mean * np.exp(-z * way.age))[:, None]
+            even = 1 - dispersion(link, op.laws[k], op.queues[k], omega)
+            signals = float(op.signals[k].either) * float(link.capacity)
+            power -= _squared(mean, even / signals)
+        power[:, i, i] += _of_others(eq.net.links[k], loop, i, op.queues[k] / link.capacity, z)
+    return power
+
+
+def _squared(pulls: Array, by: Array) -> Array:
+    """Spectra (W, K, K) of one disturbance with a spectrum (W,) that pulls on all queues (W, K)."""
+    return pulls[:, :, None] * pulls[:, None, :].conj() * by[:, None, None]
+
+
+def _of_others(link: Link, loop: PopulationLoop, queue: int, wait: float, z: Array) -> Array:
+    """Spectrum (W,) [packet^2 s] of the pull of voice and Poisson traffic on a queue, in which
+    flows wait [s].
+    """
+    square = 2.0 if link.cross_sizes == "exponential" else 1.0  # of a size, mean
+    power = square * float(link.cross) * abs(loop.clock.by_load(queue, z, 0.0)) ** 2
+    if link.voice is not None:
+        passed = 0.0 if link.voice.discipline == "fifo" else wait
+        calls = link.voice.spectrum(np.imag(z), float(link.packet_size))
+        power = power + calls * abs(loop.clock.by_load(queue, z, passed)) ** 2
     return power
 
 
@@ -387,12 +429,7 @@ def _refuse(eq: Equilibrium, why: str, margin: float) -> Fluctuations:
     links = {name: LinkFluctuations(unknown, unknown, unknown, math.nan) for name in eq.links}
     groups = {name: FlowsFluctuations(unknown, unknown) for name in eq.flows}
     none = np.zeros(0)
-    return Fluctuations("refused", why, margin, math.nan, links, groups, none, none, eq)
-
-
-def _integral(omega: Array, density: Array) -> float:
-    """The variance of a spectrum, flat below its first frequency."""
-    return float(np.trapezoid(density, omega) + density[0] * omega[0]) / math.pi
+    return Fluctuations("refused", why, margin, math.nan, links, groups, none, {}, eq)
 
 
 def _normal(mean: float, std: float) -> Spread:
@@ -402,7 +439,10 @@ def _normal(mean: float, std: float) -> Spread:
 
 
 def _window(own: list[Member]) -> FlowsFluctuations:
-    """Window and rate of one flow, the means over a group."""
+    """Window and rate of one flow, the means over a group; not known if it passes no queue."""
+    if not own:
+        unknown = Spread(math.nan, math.nan)
+        return FlowsFluctuations(unknown, unknown)
     each, numbers = [moments(m.answering.law) for m in own], np.array([m.number for m in own])
 
     def over_flows(values: Any) -> float:

@@ -43,7 +43,7 @@ _LEAST = 1e-9  # packets in flight
 _MOST_MET = 1.0  # reactions expected between two points of the grid
 _NARROWEST = 1e-6  # range of the grid, of its smallest window
 _TINY = 1e-300  # keeps quotients of zeros finite
-_COLUMNS = 64  # signals at once in a compiled program
+_COLUMNS = 4, 64  # signals at once in a compiled program
 _EARLY = Since(time=0.5, round_trip=1.0, window=0.0)  # less than a round trip after it
 
 
@@ -321,7 +321,7 @@ class _Rules(NamedTuple):
     places: tuple[Num, ...]  # points of the grid below the windows that each kind leaves
 
 
-@in_columns(_COLUMNS)
+@in_columns(*_COLUMNS)
 @compiled(static_argnames="points")
 def _rules(flows: Flows, signal: Signal, rtt: Num, top: Num | None, points: int) -> _Rules:
     """The rules under signals at round trips [s] (B,), up to the windows `top` (B,); `drop` is None

@@ -36,7 +36,7 @@ from fluidcc.scenario.network import Flows, Network
 _LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
-_SPARSE = 8  # one of so many frequencies counts roots that are not next to critical
+_SPARSE = 16, 8, 4  # one of so many frequencies counts roots if the loop is not next to critical
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 _SOUGHT = 4  # frequencies from which roots are sought
 _ON_AXIS = np.array([0.02, 0.1, 0.5, 1.5])  # per round trip: real numbers from which they are
@@ -137,9 +137,10 @@ def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
     spent = [
         _until_listening(z, kind, delay, flight) for kind, delay in zip(kinds, late, strict=True)
     ]
-    leaving = z + sum(rates)
+    met = np.sum(rates, axis=0)
+    leaving = z + met
     stay = np.zeros(leaving.shape, complex)
-    stay[:-1] = _decay(z, crossing) * np.exp(-sum(rates)[:-1] * crossing)
+    stay[:-1] = _decay(z, crossing) * np.exp(-met[:-1] * crossing)
     held = (1 - stay) / leaving
     given = held * (flights - flight + sum(r * s for r, s in zip(rates, spent, strict=True)))
     stay[-1] = 1.0
@@ -205,8 +206,8 @@ class Answering:
         """Frequencies, responses there and their slopes."""
         if every not in self._tables:
             nodes = _PER_TRIP[::every]
-            if every > _SPARSE:
-                table = self._table(_SPARSE)[1][:, :: every // _SPARSE]
+            if every // 2 in self._tables:
+                table = self._tables[every // 2][1][:, ::2]
             else:
                 table = np.stack(self.at(1j * nodes))
             self._tables[every] = nodes, table, np.gradient(table, nodes, axis=1)
@@ -352,7 +353,8 @@ class PopulationLoop(NamedTuple):
     @property
     def laws(self) -> list[QueueAnswer]:
         """How the law of each queue answers, for one of the groups."""
-        return list(dict(sorted(itertools.chain(*(a.items() for a in self.answers)))).values())
+        known = {i: law for answers in self.answers for i, law in answers.items()}
+        return [known[i] for i in range(len(self.links))]
 
     @property
     def frequencies(self) -> Array:
@@ -411,10 +413,13 @@ class PopulationLoop(NamedTuple):
         A few frequencies will do where 1 + L is larger than its change by taking half as many:
         such a change does not move it around 0 (Rouche).
         """
-        omega = self._one_of(_SPARSE)
-        few, fewer = (self._critical(omega, every) for every in (_SPARSE, 2 * _SPARSE))
-        turned = np.angle(few[1:] / few[:-1])
-        if np.any(abs(few - fewer) > abs(few)) or np.any(abs(turned) > math.pi / 2):
+        for every in _SPARSE:
+            omega = self._one_of(every)
+            few, fewer = (self._critical(omega, n) for n in (every, 2 * every))
+            turned = np.angle(few[1:] / few[:-1])
+            if np.all(abs(few - fewer) < abs(few)) and np.all(abs(turned) < math.pi / 2):
+                break
+        else:
             turned = self._turns()
         rates = np.concatenate([law.rates for law in self.laws])
         integrating = int((rates < _INTEGRATES / self.trip).sum())

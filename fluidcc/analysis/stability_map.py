@@ -42,7 +42,7 @@ class MapPoint:
     """One point of a map: its parameters, its verdict, and the reason if there is none.
 
     `status` is that of the equilibrium, or `failed`; `unstable` and `rightmost` [1/s] are None
-    if unknown; `proven`: no root is further right.
+    if unknown, the latter for populations; `proven`: no root is further right.
     """
 
     set: Mapping[str, Any]

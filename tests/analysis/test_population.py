@@ -12,6 +12,7 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import ops
+from fluidcc.analysis import population_loop
 from fluidcc.laws import RED, Droptail, ECNMod, NewReno, OncePerRTT, PerMark, Reno
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
 from fluidcc.laws.parameters import param, state
@@ -98,7 +99,7 @@ def test_without_feedback_the_spectrum_has_the_variance_of_the_flights(p, drop, 
     found = fc.fluctuations(constant(p, drop=drop, n=n, window=law, reaction=reaction))
     trip = float(flows_of(found.equilibrium).rtt[0])
     expected = n * (flows_of(found).rate.std * trip) ** 2
-    omega, density = found.omega, found.density
+    omega, density = found.omega, found.density["bottleneck"]
     variance = float(np.trapezoid(density, omega) + density[0] * omega[0]) / math.pi
     assert found.status == "regular" and found.margin == pytest.approx(1)
     # gaps between marks are whole packets, which is less random by p
@@ -468,3 +469,25 @@ def test_a_law_that_remembers_more_than_a_reaction_is_refused():
     cubic = fc.fluctuations(constant(0.01, window=Cubic()))
     assert cubic.equilibrium.status == "regular"
     assert "responses of cubic_of_this_test, which remembers, are not known" in cubic.message
+
+
+def test_a_map_of_a_population_agrees_with_stability():
+    net = population("hollot2001/slow")
+    over = {"link.queue.w_q": [1e-5, 1.4e-4, 1e-3], "link.queue.p_max": [0.1, 0.3]}
+    found = fc.stability_map(net, over)
+    for point in found.points:
+        own = fc.stability(fc.replace(net, dict(point.set)))
+        assert (point.unstable, point.stable) == (own.unstable, own.stable)
+        queue = own.equilibrium.links["bottleneck"].queue
+        assert point.queues["bottleneck"] == pytest.approx(queue, rel=1e-9)
+    assert {point.unstable for point in found.points} == {0, 2}
+
+
+@pytest.mark.parametrize("factor", [0.9, 0.99, 1.01, 1.1])
+def test_few_frequencies_count_as_many_roots_as_all(monkeypatch, factor):
+    net = population("hollot2001/slow")
+    edge = fc.crossings(net, "link.queue.w_q", 1e-5, 1e-3, points=3).crossings[0].value
+    changed = fc.replace(net, {"link.queue.w_q": factor * edge})
+    few = fc.stability(changed).unstable
+    monkeypatch.setattr(population_loop, "_SPARSE", ())
+    assert few == fc.stability(changed).unstable == (0 if factor < 1 else 2)

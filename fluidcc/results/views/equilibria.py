@@ -139,8 +139,9 @@ class FluctuationsView(View):
         if found.status != "regular":
             raise ValueError(f"no picture: {found.message}")
         spectrum, share = abreast(figure)
-        spectrum.loglog(found.omega, np.maximum(found.density, 1e-300))
-        top = float(found.density.max())
+        for density in found.density.values():
+            spectrum.loglog(found.omega, np.maximum(density, 1e-300))
+        top = max(float(density.max()) for density in found.density.values())
         spectrum.set(
             xlabel="frequency [rad/s]", ylabel="density of the queue [packet² s]",
             ylim=(1e-6 * top, 2 * top),
