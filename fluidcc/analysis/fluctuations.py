@@ -347,7 +347,8 @@ def _describe(eq: Equilibrium, loop: PopulationLoop, omega: Array, margin: float
     resisting, pulling = loop.queues(omega)
     answer = np.linalg.inv(resisting - pulling)
     power = answer @ _disturbances(eq, loop, omega) @ answer.conj().swapaxes(1, 2)
-    spectra = [_Spectrum(omega, np.real(power[:, i, i])) for i in range(len(loop.links))]
+    own = np.maximum(np.real(np.einsum("wkk->kw", power)), 0.0)
+    spectra = [_Spectrum(omega, density) for density in own]
     names = [eq.net.link_names[k] for k in loop.links]
     links = {name: _link(eq, loop, i, spectra[i]) for i, name in enumerate(names)}
     groups = {

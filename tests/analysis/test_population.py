@@ -13,7 +13,7 @@ import pytest
 import fluidcc as fc
 from fluidcc import ops
 from fluidcc.analysis import population_loop
-from fluidcc.laws import RED, Droptail, ECNMod, NewReno, OncePerRTT, PerMark, Reno
+from fluidcc.laws import RED, Droptail, ECNMod, NewReno, OncePerRTT, PerMark, Reno, Wait
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
 from fluidcc.laws.parameters import param, state
 
@@ -317,6 +317,75 @@ def test_poisson_traffic_moves_a_queue_as_packets_of_it_do():
 
 def population(name, **changes):
     return fc.replace(fc.load(name), {"model.closure": "population", **changes})
+
+
+def chain(*routes, w_q=2e-4, n=20.0):
+    """Two links with RED, and groups of flows along routes."""
+    links = tuple(
+        fc.Link(
+            queue=RED(min_th=30, max_th=150, p_max=0.1, w_q=w_q, gentle=True, spreading=Wait()),
+            capacity=capacity, buffer=600, delay=0.005,
+        )
+        for capacity in (1500.0, 2000.0)
+    )  # fmt: skip
+    flows = tuple(
+        fc.Flows(
+            window=NewReno(), reaction=OncePerRTT(), n=np.array([n]),
+            rtt=np.array([0.05 + 0.03 * k]), route=route,
+        )
+        for k, route in enumerate(routes)
+    )  # fmt: skip
+    names = tuple(f"flows{k}" for k in range(len(routes)))
+    return fc.Network(
+        links=links, flows=flows, link_names=("first", "second"), flow_names=names,
+        closure="population",
+    )  # fmt: skip
+
+
+def test_links_that_no_flows_share_fluctuate_as_each_alone():
+    both = chain((0,), (1,))
+    together, loop = fc.fluctuations(both), fc.stability(both)
+    assert together.status == "regular"
+    alone = []
+    for k, name in enumerate(both.link_names):
+        net = dataclasses.replace(
+            both, links=both.links[k : k + 1], link_names=(name,), flow_names=("flows",),
+            flows=(dataclasses.replace(both.flows[k], route=(0,)),),
+        )  # fmt: skip
+        one = fc.fluctuations(net)
+        spread = together.links[name]
+        assert spread.queue.mean == pytest.approx(one.links[name].queue.mean, rel=1e-9)
+        assert spread.queue.std == pytest.approx(one.links[name].queue.std, rel=1e-3)
+        assert spread.average.std == pytest.approx(one.links[name].average.std, rel=1e-3)
+        alone.append(fc.stability(net))
+    assert loop.unstable == sum(one.unstable for one in alone) == 0
+    least = min(one.gain_margin for one in alone)
+    assert loop.gain_margin == pytest.approx(least, rel=1e-6)
+
+
+def test_a_chain_fluctuates_as_its_packets_do():
+    net = chain((0, 1), (0,), (1,))
+    found = fc.fluctuations(net)
+    assert found.status == "regular"
+    packets = fc.simulate_packets(net, until=340, warmup=40, seeds=(1, 2)).complete().mean["links"]
+    for name, link in found.links.items():
+        assert link.queue.mean == pytest.approx(packets[name]["number_in_system_mean"], rel=0.05)
+        std = math.sqrt(packets[name]["number_in_system_var"])
+        assert link.queue.std == pytest.approx(std, rel=0.15)
+    spectrum = found.spectrum()["queue_density"]
+    assert spectrum.sizes == {"link": 2, "omega": len(found.omega)}
+
+
+@pytest.mark.parametrize(("n", "w_q", "unstable"), [(12.0, 2e-3, 2), (14.0, 4e-3, 0)])
+def test_roots_and_margins_of_a_chain_agree_with_its_count(n, w_q, unstable):
+    # the count is by turns of a determinant, roots are sought off the axis, margins link by link
+    found = fc.stability(chain((0, 1), (0,), (1,), n=n, w_q=w_q))
+    assert found.unstable == unstable
+    assert sum(root.real > 0 for root in found.roots) == unstable
+    assert (found.gain_margin < 1) == (unstable > 0)
+    near = min(found.roots, key=lambda root: abs(root.real)).imag
+    assert abs(near) == pytest.approx(found.phase_crossover, rel=0.05)
+    assert len(found.curves()) == 2
 
 
 @pytest.mark.parametrize("name", ["hollot2001/slow", "hollot2001/fast", "misra2003/mixed"])
