@@ -19,25 +19,28 @@ import numpy as np
 
 from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
+from fluidcc.analysis.file_noise import spectrum_of_files
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import SHARES, Measure, mean_over_flows
 from fluidcc.analysis.population import moments
 from fluidcc.analysis.population_loop import (
+    Clock,
     Member,
     NoLoop,
     PopulationLoop,
     QueueAnswer,
     find_loop,
 )
-from fluidcc.laws.law import Arrival
+from fluidcc.laws.law import Arrival, Signal
 from fluidcc.laws.marking import Plain
+from fluidcc.model.delays import explicit_delays, round_trip
 from fluidcc.model.fluid import as_fluid, open_load
-from fluidcc.model.rates import emit_signal
+from fluidcc.model.rates import emit_signal, received
 from fluidcc.ops import Num
 from fluidcc.programs import flatten
 from fluidcc.quantities import attributes
 from fluidcc.result import Result, plain
-from fluidcc.scenario.network import Link, Network
+from fluidcc.scenario.network import Flows, Link, Network
 
 if TYPE_CHECKING:
     import xarray
@@ -219,6 +222,8 @@ def fluctuations(net: Network) -> Fluctuations:
     margin = math.nan
     try:
         loop = find_loop(eq)
+        files = _files(net, eq, loop)
+        loop = loop._replace(clock=_clocked(loop.clock, files))
         for k in loop.links:
             _check_loads(net, eq.net.link_names[k])
         omega, unstable = loop.frequencies, loop.unstable()
@@ -226,7 +231,7 @@ def fluctuations(net: Network) -> Fluctuations:
         distance = abs(np.array(each)).min(axis=0)
         margin = float(distance.min())
         _check_loop(unstable, margin, float(omega[int(np.argmin(distance))]))
-        return _describe(eq, loop, omega, margin)
+        return _describe(eq, loop, files, omega, margin)
     except NoLoop as refusal:
         return _refuse(eq, str(refusal), margin)
 
@@ -279,9 +284,7 @@ def _check_loop(unstable: int, margin: float, at: float) -> None:
 
 
 def _check_loads(net: Network, name: str) -> None:
-    """Raise NoLoop if files come to a link by themselves, or voice that its queue counts as if it
-    came in packets of the flows.
-    """
+    """Raise NoLoop if a queue counts voice as if it came in packets of the flows."""
     k = net.link_names.index(name)
     voice, size = net.links[k].voice, float(net.links[k].packet_size)
     if voice is not None and voice.discipline == "fifo" and not net.links[k].queue.by_bytes:
@@ -291,13 +294,6 @@ def _check_loads(net: Network, name: str) -> None:
                 f"links.{name}: packets of voice, {frame:.3g} B, count in the queue as much as "
                 f"those of flows, {size:.4g} B"
             )
-    loads = [open_load(flows) for flows in net.flows if k in flows.route]
-    load = sum(float(own) for own in loads if own is not None)
-    if load > 0:
-        raise NoLoop(
-            f"{load / float(net.links[k].capacity):.0%} of links.{name} is files that come by "
-            "themselves, whose own fluctuations are not known"
-        )
 
 
 def _bursts(loop: PopulationLoop, queue: int) -> float:
@@ -342,11 +338,62 @@ class _Spectrum(NamedTuple):
         return float(area) / math.pi
 
 
-def _describe(eq: Equilibrium, loop: PopulationLoop, omega: Array, margin: float) -> Fluctuations:
+class _Files(NamedTuple):
+    """Files that come to the queues by themselves: their group in the network that is asked about,
+    round trip [s], signal, and delay since they were sent [s] and share of the link, by the number
+    of the queue.
+    """
+
+    name: str
+    flows: Flows
+    trip: float
+    signal: Signal
+    ahead: dict[int, float]
+    shares: dict[int, float]
+
+
+def _files(net: Network, eq: Equilibrium, loop: PopulationLoop) -> list[_Files]:
+    """The files that come to the queues of a loop."""
+    out, fluid = [], loop.net
+    place = {name: k for k, name in enumerate(fluid.link_names)}
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        load = open_load(flows)
+        passed = [place[net.link_names[k]] for k in flows.route if net.link_names[k] in place]
+        ahead = {loop.links.index(k) for k in passed if k in loop.links}
+        if load is None or not ahead:
+            continue
+        own = dataclasses.replace(flows, route=tuple(passed), reverse_route=())
+        queues = tuple(eq.op.queues)
+        paths = explicit_delays(fluid, own, queues).trips
+        out.append(_Files(
+            name, flows, float(np.mean(round_trip(fluid, own, queues))),
+            received(own, tuple(eq.op.signals[k] for k in passed)),
+            {i: float(np.mean(paths[passed.index(loop.links[i])].forward)) for i in ahead},
+            {i: float(load) / float(fluid.links[loop.links[i]].capacity) for i in ahead},
+        ))  # fmt: skip
+    return out
+
+
+def _clocked(clock: Clock, files: list[_Files]) -> Clock:
+    """The clock of queues with files among the flows: the fluid model has them as traffic without
+    windows, but their ACKs clock them too.
+    """
+    shares, slowed = clock.shares.copy(), (1 - clock.shares) / clock.trips
+    for own in files:
+        for i, share in own.shares.items():
+            shares[i] -= share
+            slowed[i] += share / own.trip
+    return Clock(shares, (1 - shares) / slowed)
+
+
+def _describe(
+    eq: Equilibrium, loop: PopulationLoop, files: list[_Files], omega: Array, margin: float
+) -> Fluctuations:
     """Fluctuations by a loop at its frequencies (W,) [rad/s], which keeps a `margin` from -1."""
     resisting, pulling = loop.queues(omega)
     answer = np.linalg.inv(resisting - pulling)
-    power = answer @ _disturbances(eq, loop, omega) @ answer.conj().swapaxes(1, 2)
+    power = _disturbances(eq, loop, files, omega)
+    power = answer @ power @ answer.conj().swapaxes(1, 2)
     own = np.maximum(np.real(np.einsum("wkk->kw", power)), 0.0)
     spectra = [_Spectrum(omega, density) for density in own]
     names = [eq.net.link_names[k] for k in loop.links]
@@ -384,14 +431,22 @@ def _link(eq: Equilibrium, loop: PopulationLoop, i: int, found: _Spectrum) -> Li
     )
 
 
-def _disturbances(eq: Equilibrium, loop: PopulationLoop, omega: Array) -> Array:
+def _disturbances(
+    eq: Equilibrium, loop: PopulationLoop, files: list[_Files], omega: Array
+) -> Array:
     """Spectra (W, K, K) [packet^2 s] of the pulls on the queues if no signal answered them."""
     clock, op, z = loop.clock, eq.op, 1j * omega
-    pulls = [m.number * clock.by_flight(m, z) for m in loop.every]
+    pulls = [m.number * clock.by_flight(m.trip, m.ahead, z) for m in loop.every]
     answers = [m.answering.on_axis(omega * m.trip) for m in loop.every]
     power = np.zeros((len(omega), len(loop.links), len(loop.links)), complex)
     for m, pull, found in zip(loop.every, pulls, answers, strict=True):
         power += _squared(pull, m.trip * found.power / m.number)
+    for own in files:
+        try:
+            spectrum = spectrum_of_files(own.flows, own.signal, own.trip, omega)
+        except ValueError as fault:
+            raise NoLoop(f"flows.{own.name}: {fault}") from None
+        power += _squared(clock.by_flight(own.trip, own.ahead, z), spectrum)
     plain = all(isinstance(flows.marking, Plain) for flows in loop.net.flows)
     for i, k in enumerate(loop.links):
         link = loop.net.links[k]
@@ -403,7 +458,8 @@ def _disturbances(eq: Equilibrium, loop: PopulationLoop, omega: Array) -> Array:
             even = 1 - dispersion(link, op.laws[k], op.queues[k], omega)
             signals = float(op.signals[k].either) * float(link.capacity)
             power -= _squared(mean, even / signals)
-        power[:, i, i] += _of_others(eq.net.links[k], loop, i, op.queues[k] / link.capacity, z)
+        load = sum(own.shares.get(i, 0.0) for own in files) * float(link.capacity)
+        power[:, i, i] += _of_others(eq, loop, i, load, z)
     return power
 
 
@@ -412,16 +468,19 @@ def _squared(pulls: Array, by: Array) -> Array:
     return pulls[:, :, None] * pulls[:, None, :].conj() * by[:, None, None]
 
 
-def _of_others(link: Link, loop: PopulationLoop, queue: int, wait: float, z: Array) -> Array:
-    """Spectrum (W,) [packet^2 s] of the pull of voice and Poisson traffic on a queue, in which
-    flows wait [s].
+def _of_others(eq: Equilibrium, loop: PopulationLoop, i: int, files: float, z: Array) -> Array:
+    """Spectrum (W,) [packet^2 s] of the pull of voice and Poisson traffic on queue i; files are
+    packets [packet/s] of their own.
     """
+    link = eq.net.links[loop.links[i]]
     square = 2.0 if link.cross_sizes == "exponential" else 1.0  # of a size, mean
-    power = square * float(link.cross) * abs(loop.clock.by_load(queue, z, 0.0)) ** 2
+    cross = square * (float(link.cross) - files)
+    power = cross * abs(loop.clock.by_load(i, z, 0.0)) ** 2
     if link.voice is not None:
+        wait = eq.op.queues[loop.links[i]] / float(loop.net.links[loop.links[i]].capacity)
         passed = 0.0 if link.voice.discipline == "fifo" else wait
         calls = link.voice.spectrum(np.imag(z), float(link.packet_size))
-        power = power + calls * abs(loop.clock.by_load(queue, z, passed)) ** 2
+        power = power + calls * abs(loop.clock.by_load(i, z, passed)) ** 2
     return power
 
 

@@ -251,6 +251,11 @@ class Member(NamedTuple):
     answering: Answering
     passages: dict[int, Passage]
 
+    @property
+    def ahead(self) -> dict[int, float]:
+        """Delay until its packets reach each queue [s]."""
+        return {k: passage.ahead for k, passage in self.passages.items()}
+
 
 class Clock(NamedTuple):
     """How K queues answer flights and loads at z [1/s], as what flows send follows what leaves the
@@ -271,11 +276,11 @@ class Clock(NamedTuple):
     shares: Array
     trips: Array
 
-    def by_flight(self, m: Member, z: Array) -> Array:
-        """Pull (W, K) of a flow's flight on the queues."""
+    def by_flight(self, trip: float, ahead: dict[int, float], z: Array) -> Array:
+        """Pull (W, K) of a flow's flight on the queues that its packets reach after delays [s]."""
         pull = np.zeros((len(z), len(self.trips)), complex)
-        for k, passage in m.passages.items():
-            pull[:, k] = self.trips[k] / m.trip * np.exp(-z * passage.ahead)
+        for k, delay in ahead.items():
+            pull[:, k] = self.trips[k] / trip * np.exp(-z * delay)
         return pull
 
     def by_queues(self, members: list[Member], z: Array) -> Array:
@@ -323,8 +328,9 @@ class QueueAnswer(NamedTuple):
 
     @property
     def rates(self) -> Array:
-        """Moduli of the eigenvalues [1/s]; 0 for what integrates."""
-        return abs(np.linalg.eigvals(self.A)) if len(self.A) else np.zeros(0)
+        """Moduli of the eigenvalues [1/s] of what is not constant; 0 for what integrates."""
+        moves = np.any(np.column_stack([self.A, self.b, self.b_arrivals]) != 0, axis=1)
+        return abs(np.linalg.eigvals(self.A[np.ix_(moves, moves)]))
 
 
 class PopulationLoop(NamedTuple):
@@ -393,7 +399,7 @@ class PopulationLoop(NamedTuple):
         for own, answers in zip(self.members, self.answers, strict=True):
             emitted = {queue: answer.emit(z) for queue, answer in answers.items()}
             for m in own:
-                found, pull = responses(m), m.number * self.clock.by_flight(m, z)
+                found, pull = responses(m), m.number * self.clock.by_flight(m.trip, m.ahead, z)
                 for queue, (mark, drop, _) in emitted.items():
                     answered = found.by_mark * mark + found.by_loss * drop
                     late = np.exp(-z * m.passages[queue].age)

@@ -13,7 +13,7 @@ import pytest
 import fluidcc as fc
 from fluidcc import ops
 from fluidcc.analysis import population_loop
-from fluidcc.laws import RED, Droptail, ECNMod, NewReno, OncePerRTT, PerMark, Reno, Wait
+from fluidcc.laws import RED, Droptail, ECNMod, Files, NewReno, OncePerRTT, PerMark, Reno, Wait
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
 from fluidcc.laws.parameters import param, state
 
@@ -232,7 +232,7 @@ def test_refusals_have_their_reason_and_size():
     steep = fc.fluctuations(fc.load("akujobi2002/homogeneous_becn"))
     assert "often passes the jump of the signal at 45" in steep.message
     files = fc.fluctuations(fc.load("qazi2010/gain_short"))
-    assert files.message.startswith("10% of links.bottleneck is files")
+    assert files.message == "flows.ahead: sizes with a shape of 1.2 have no variance"
     few = fc.fluctuations(constant(0.5, n=200))
     assert "timers decide below 2" in few.message
 
@@ -374,6 +374,37 @@ def test_a_chain_fluctuates_as_its_packets_do():
         assert link.queue.std == pytest.approx(std, rel=0.15)
     spectrum = found.spectrum()["queue_density"]
     assert spectrum.sizes == {"link": 2, "omega": len(found.omega)}
+
+
+def mice(share, size):
+    """Flows that last, and a share of the link that is files of one size."""
+    rules = {"window": NewReno(), "reaction": OncePerRTT()}
+    queue = RED(min_th=30, max_th=150, p_max=0.1, w_q=2e-4, gentle=True, spreading=Wait())
+    files = Files(file=size, sizes="constant", arrivals=share * CAPACITY / size)
+    return fc.Network(
+        links=(fc.Link(queue=queue, capacity=CAPACITY, buffer=800),),
+        flows=(
+            fc.Flows(n=np.array([20.0]), rtt=np.array([0.08]), **rules),
+            fc.Flows(n=np.array([1.0]), rtt=np.array([TRIP]), traffic=files, **rules),
+        ),
+        flow_names=("elephants", "mice"),
+    )
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_files_that_come_by_themselves_move_the_queue_as_packets_do(share):
+    net = mice(share, 10.0)
+    found = fc.fluctuations(net)
+    packets = fc.simulate_packets(net, until=460, warmup=60, seeds=(1, 2)).complete()
+    link, queue = packets.mean["links"]["bottleneck"], found.links["bottleneck"].queue
+    assert queue.mean == pytest.approx(link["number_in_system_mean"], rel=0.05)
+    assert queue.std == pytest.approx(math.sqrt(link["number_in_system_var"]), rel=0.15)
+
+
+def test_files_that_answer_the_queue_are_refused():
+    found = fc.fluctuations(mice(0.2, 60.0))
+    assert found.status == "refused"
+    assert "flows.mice: packets are of files that meet" in found.message
 
 
 @pytest.mark.parametrize(("n", "w_q", "unstable"), [(12.0, 2e-3, 2), (14.0, 4e-3, 0)])
