@@ -1,159 +1,400 @@
 """The stationary law of one flow whose window law remembers its last reaction.
 
-What is remembered after a reaction must follow from the window that it met. Then a flow begins anew
-there: its orbit is the way of its state until the next reaction, which meets it with a probability
-for each ACK. On a grid of windows orbits lead from reaction to reaction, an embedded Markov chain.
-Time is in round trips.
+What is remembered after a reaction must follow from the window that it met, but for one number that
+may depend on the same number before. Then a flow begins anew at each reaction, at a node: a kind of
+signal, a window met and a value of that number. Its orbit is the way of its state until the next
+reaction, which meets it with a probability for each ACK. Orbits lead from node to node, an embedded
+Markov chain on a grid. Time is in round trips.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractWindowLaw, Ack, Since
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.sending import Reaction, Sending, share_taken
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Signal
 from fluidcc.ops import Num
-from fluidcc.programs import leaves, map_tree, scan, unflatten
-
-if TYPE_CHECKING:
-    from fluidcc.analysis.population import Reaction, Sending
+from fluidcc.programs import leaves, map_tree, scan, unflatten, write_out
+from fluidcc.scenario.network import Flows
 
 POINTS = 64
 """Windows of the grid."""
 
+_VALUES = 2  # of the number that depends on what was remembered before
 _TRIED = 40  # windows, in the search for a typical one
 _LARGEST = 1e7  # packets
 _BELOW, _ABOVE = 30.0, 8.0  # ends of the grid, as factors of the typical window
-_MET = 0.1  # reactions expected in a step along an orbit
-_STEPS = 160  # to 16 reactions
+_MET = 0.1 * 1.04 ** np.arange(52.0)  # reactions expected in the steps along an orbit: 16
 _LONGEST = 1e4  # round trips of a step, at most
 _REACTIONS = 80  # to the stationary law of the chain
 _WINDOWS = (2.0, 11.0, 300.0)  # that reactions meet
 _PRIORS = (1e-3, 0.3, 0.9, 1.1, 3.0, 1e3)  # of these: numbers remembered before
+_BEFORE, _ROUNDS = np.linspace(0.0, 1.0, 9), 20  # numbers tried, and reactions to find their range
+_SAME = 1e-9  # relative difference of numbers
 _TINY = 1e-300
 _RAREST = 1e-12  # probability of a signal
-LATE = Since(time=1e9, round_trip=1.0, window=1.0)
-"""Long after the last reaction."""
+_AT_ONCE = 64  # frequencies
 
 
-def forgets(law: AbstractWindowLaw) -> bool:
-    """Whether what a law remembers after a reaction follows from the window that it met, and then
-    changes by the growth rule alone.
+def carried(law: AbstractWindowLaw) -> str | None:
+    """The number that a law remembers after a reaction by itself before, beside the window met; ""
+    if all follow from the window alone. None if more is carried on, or by more than the growth rule
+    and reactions.
     """
     own, base = type(law), AbstractWindowLaw
     if own.observe is not base.observe or own.on_tick is not base.on_tick:
-        return False
-    one = Ack(1.0, 0.0, 0.1)
-    for react, w in itertools.product((law.on_mark, law.on_loss), _WINDOWS):
+        return None
+    one, names = Ack(1.0, 0.1, 0.1), law.fields
+
+    def depends(react: Callable, w: float, on: tuple[str, ...]) -> set[str]:
+        """Numbers after a reaction that depend on some numbers before."""
         each = []
         for factor in _PRIORS:
-            state = law.state_of(w, *(factor * w for _ in law.states))
+            priors = [(factor if name in on else 1.0) * w for name in names[1:]]
+            state = law.state_of(w, *priors)
             each.append(leaves(map_tree(lambda a, b: a + b, state, react(state, one))))
-        first, *others = (np.array(left, float) for left in each)
-        if any(np.any(abs(first - left) > 1e-9 * (1 + abs(first))) for left in others):
-            return False
-    return True
+        first, *others = np.array(each, float)
+        off = np.abs(np.array(others) - first) > _SAME * (1 + abs(first))
+        return {name for name, differs in zip(names, off.any(axis=0), strict=True) if differs}
+
+    cases = list(itertools.product((law.on_mark, law.on_loss), _WINDOWS))
+    found = set().union(*(depends(*case, names[1:]) for case in cases))
+    if not found:
+        return ""
+    if len(found) > 1 or "window" in found:
+        return None
+    (name,) = found
+    others = tuple(each for each in names[1:] if each != name)
+    grows = any(
+        float(getattr(law.on_ack(law.state_of(w, *(f * w for _ in others), f * w), one), name))
+        for f, w in itertools.product(_PRIORS, _WINDOWS)
+    )
+    return None if grows or any(depends(*case, others) for case in cases) else name
+
+class OrbitLaw(NamedTuple):
+    """The stationary law of one flow; (B,) for each signal and round trip.
+
+    Orbits begin after reactions of L kinds, those that happen, in C cells: values of the number
+    carried on times the P windows of a grid, at which reactions meet them. They have S steps; the
+    last ends with a reaction. `signals` are the first of the L kinds with a mark, and with a loss.
+    """
+
+    flight: Num  # mean packets in flight
+    window: Num  # mean over time [packet]
+    windows: Num  # (S L C, B)
+    flights: Num  # (S L C, B), of these windows
+    time: Num  # (S L C, B), the shares of time at each window, listening
+    reactions: tuple[Num, ...]  # per round trip, of each kind, at each window of the grid (P, B)
+    kinds: tuple[Reaction, ...]  # marks, then losses, if there are any
+    ack_ratio: Num  # ACKs, over those that the flight a round trip ago would bring
+    steps: Num  # (S, L C, B), round trips at a ratio of 1
+    met: Num  # (S, L C, B), reactions expected in each
+    corners: list  # of each signal: pairs of cells around a reaction and weights, (S, L C, B)
+    shares: Num  # (L, C, B), of each kind among all reactions
+    happening: list[int]  # the L kinds
+    signals: list[int]
+
+    @property
+    def taken(self) -> Num:
+        """Share of the packets in flight that reactions take away, per round trip (B,)."""
+        return share_taken(self.reactions, self.kinds, self.flight)
+
+    def sums(self, z: Array, spent: list[Array]) -> tuple[list[Array], list[Array]]:
+        """Of each kind, sums (W,) over the reactions to one more signal, per round trip, of the
+        squares and of the transforms at z [per round trip] of what they do to the flight; `spent`
+        (P, W) is that until the sender listens again. In NumPy, for B = 1.
+        """
+        parts = np.array_split(np.arange(len(z)), -(-len(z) // _AT_ONCE))
+        each = [self._sums(z[part], [own[:, part] for own in spent]) for part in parts]
+        powers, means = (np.concatenate(own, axis=1) for own in zip(*each, strict=True))
+        return list(powers), list(means)
+
+    def _sums(self, z: Array, spent: list[Array]) -> tuple[Array, Array]:
+        steps, met, shares = self.steps[..., 0] / self.ack_ratio[0], self.met[..., 0], self.shares
+        flights, time = (v.reshape((*steps.shape, 1)) for v in (self.flights, self.time))
+        beyond, rates, every = flights - self.flight[0], met / steps, np.arange(steps.shape[1])
+        corners = [
+            [(at[..., 0].astype(int), weight[..., :1]) for at, weight in own]
+            for own in self.corners
+        ]
+        values = shares.shape[1] // len(spent[0])
+        gone = np.array([np.tile(spent[k], (values, 1)) for k in self.happening])
+        dwell = (np.broadcast_to(self.kinds[k].dwell, (len(spent[0]), 1)) for k in self.happening)
+        late = np.exp(-z * np.array([np.tile(v, (values, 1)) for v in dwell]))
+        layout = late.shape
+
+        # Along orbits: what is given until the next reaction, and the cells to which that leads.
+        stay = [np.exp(-np.outer(s, z) - m[:, None]) for s, m in zip(steps, met, strict=True)]
+        held = [(1 - e) / (z + r[:, None]) for e, r in zip(stay, rates, strict=True)]
+        left, given = np.ones((len(every), len(z)), complex), 0.0
+        chain = np.zeros((len(corners), layout[1], *left.shape), complex)
+        for i, (hold, keep) in enumerate(zip(held, stay, strict=True)):
+            given = given + left * hold * beyond[i]
+            reacting, left = left * hold * rates[i][:, None], left * keep
+            if i == len(stay) - 1:
+                reacting = reacting + left
+            for to, around in zip(chain, corners, strict=True):
+                for at, weight in around:
+                    to[at[i], every] += weight[i] * reacting
+
+        # What follows reactions to each signal that meet each cell, x = known + matrix x.
+        size = len(corners) * layout[1]
+        given, chain = np.reshape(given, layout), chain.reshape((size, *layout))
+        matrix = _by_signal(np.moveaxis(shares * late * chain, 0, 2), self.signals)
+        matrix = np.eye(size) - np.moveaxis(matrix.reshape((size, size, len(z))), 2, 0)
+        known = _by_signal(shares * (gone + late * given), self.signals).reshape((size, len(z)))
+        found = np.linalg.solve(matrix, known.T[..., None])[..., 0]
+        brings = gone + late * (given + np.einsum("nlcw,wn->lcw", chain, found))
+
+        # What one more signal does, from the ends of the orbits on.
+        powers, means = np.zeros((2, len(self.kinds), len(z)), complex)
+        later: Any = None
+        for i in reversed(range(len(stay))):
+            landed = []
+            for own, (bring, share) in enumerate(zip(brings, shares, strict=True)):
+                around = corners[np.searchsorted(self.signals, own, "right") - 1]
+                part = sum(weight[i] * share[at[i]] for at, weight in around)
+                whole = sum(weight[i] * (share * bring)[at[i]] for at, weight in around)
+                landed.append((part, whole))
+            following = sum(whole for _, whole in landed)
+            later = following if later is None else later
+            before = stay[i] * later + held[i] * (beyond[i] + rates[i][:, None] * following)
+            middle, later = (before + later) / 2, before
+            often = time[i] * rates[i][:, None]
+            for k, (part, whole) in zip(self.happening, landed, strict=True):
+                change = whole / np.maximum(part, _TINY) - middle
+                means[k] += (often * part * change).sum(axis=0)
+                powers[k] += (often * part * abs(change) ** 2).sum(axis=0)
+        return powers.real, means
+
+
+def _rates(sending: Sending, state: Any) -> tuple[Num, Num, Num, Any]:
+    """Flight, ACKs and reactions in a round trip, and the change of a state in one."""
+    law, window = sending.law, sending.law.window(state)
+    flight = sending.flight(window)
+    by_ack = sending.grow(state, sending.clean, 0.0)
+    by_time = sending.grow(state, 0.0, sending.rtt)
+    acks = sending.acks(flight, law.window(by_ack) * flight + law.window(by_time))
+    signals = ops.maximum(sending.mark + sending.signal.drop, _RAREST)
+    return flight, acks, acks * signals, map_tree(lambda a, t: a * acks + t, by_ack, by_time)
+
+
+def _advance(
+    flows: Flows, signal: Signal, rtt: Num, state: Any, met: Num, *, name: str
+) -> tuple[Any, tuple[Num, ...]]:
+    """The state after a step in which about `met` reactions are expected, by Kutta's third-order
+    method. Of its middle: window, flight and ACKs per round trip, beside the reactions and the
+    step's length [round trips]; and the number `name` after a loss or a mark there.
+    """
+    sending = Sending(flows, signal, rtt, 1.0)
+    law = sending.law
+
+    def moved(*changes: tuple[Num, Any]) -> Any:
+        def move(v: Num, *each: Num) -> Num:
+            return v + sum(by * c for (by, _), c in zip(changes, each, strict=True))
+
+        new = map_tree(move, state, *(change for _, change in changes))
+        window = ops.clip(law.window(new), law.min_window, law.max_window)
+        return law.with_window(new, window)
+
+    *_, meeting, first = _rates(sending, state)
+    step = ops.minimum(met / ops.maximum(meeting, _TINY), _LONGEST)
+    second = _rates(sending, moved((step / 2, first)))[-1]
+    third = _rates(sending, moved((-step, first), (2 * step, second)))[-1]
+    after = moved((step / 6, first), (2 * step / 3, second), (step / 6, third))
+    middle = moved((5 * step / 24, first), (step / 3, second), (-step / 24, third))
+    flight, acks, meeting, _ = _rates(sending, middle)
+    numbers = [getattr(sending.reacted(middle, lost=lost), name) for lost in (False, True) if name]
+    return after, (law.window(middle), flight, acks, meeting * step, step, *numbers)
+
+
+def _by_signal(of_kinds: Num, signals: list[int]) -> Num:
+    """Sums of numbers (L, ...) over the kinds of each signal."""
+    ends = itertools.pairwise([*signals, len(of_kinds)])
+    return ops.stack([of_kinds[first:last].sum(axis=0) for first, last in ends])
 
 
 class _Orbits:
-    """The orbits of a sender: its state is a tree of numbers (J, B), the window first."""
+    """The orbits of a sender whose law carries on the number `name`, if that is not empty; states
+    are trees of numbers (J, B).
+    """
 
-    def __init__(self, sending: Sending) -> None:
-        self.sending, self.law = sending, sending.law
-        self.signals = ops.maximum(sending.mark + sending.signal.drop, _RAREST)
+    def __init__(self, sending: Sending, name: str) -> None:
+        self.sending, self.law, self.name = sending, sending.law, name
+        free = sending.state(sending.rtt), sending.rtt
+        self._advance = write_out(
+            _advance, (sending.flows, sending.signal, sending.rtt), free, name=name
+        )
 
-    def rates(self, state: Any) -> tuple[Num, Num, Num, Any]:
-        """Flight, ACKs and reactions in a round trip, and the change of the state in one."""
-        window, sending = self.law.window(state), self.sending
-        flight = sending.flight(window)
-        by_ack = sending.grow(state, sending.clean, 0.0)
-        by_time = sending.grow(state, 0.0, sending.rtt)
-        grown = self.law.window(by_ack) * flight + self.law.window(by_time)
-        acks = sending.acks(flight, grown)
-        change = map_tree(lambda a, t: a * acks + t, by_ack, by_time)
-        return flight, acks, acks * self.signals, change
-
-    def advance(self, state: Any) -> tuple[Any, Any, Num, Num, Num]:
-        """A step by the midpoint rule: the state after it and in its middle, flight and ACKs there
-        in a round trip, and its length [round trips].
+    def follow(self, state: Any, met: Array) -> tuple[Any, list[Num]]:
+        """The state after steps in which these numbers of reactions (S,) are expected, and what
+        `_advance` says of each step (S, J, B).
         """
-        _, _, met, change = self.rates(state)
-        step = ops.minimum(_MET / ops.maximum(met, _TINY), _LONGEST)
-        middle = self._moved(state, change, step / 2)
-        flight, acks, _, change = self.rates(middle)
-        return self._moved(state, change, step), middle, flight, acks, step
+        none, size = 0.0 * (self.law.window(state) + self.sending.rtt), len(leaves(state))
 
-    def _moved(self, state: Any, change: Any, by: Num) -> Any:
-        window, *others = leaves(map_tree(lambda v, c: v + by * c, state, change))
-        window = ops.clip(window, self.law.min_window, self.law.max_window)
-        return unflatten(state, [window, *others])
+        def go(state: Any, met: Num) -> tuple[Any, list]:
+            found = [v + none for v in self._advance(*leaves(state), met + none)]
+            return unflatten(state, found[:size]), found[size:]
+
+        state, rows = scan(go, map_tree(lambda v: v + none, state), met[::-1])
+        return state, [v[::-1] for v in rows]
+
+    def after(self, w: Num, *, lost: bool, window: Num, number: Num | None = None) -> Any:
+        """The state after a reaction that met windows w and left others."""
+        state = self.sending.reacted(self.sending.state(w), lost=lost)
+        state = self.law.with_window(state, window)
+        return state if number is None else state._replace(**{self.name: number})
 
     def typical(self) -> Num:
         """The window (1, B) from which an orbit comes back to itself until a reaction is due."""
         low = self.law.min_window
         steps = np.linspace(0.0, 1.0, _TRIED)[:, None]
         tried = low * (_LARGEST / low) ** steps + 0.0 * self.sending.rtt
-        state = self.sending.after(tried, lost=True, window=self.sending.cut(tried, lost=True))
-        for _ in range(round(1 / _MET)):
-            state = self.advance(state)[0]
-        rises = self.law.window(state) > tried
+        first = self.after(tried, lost=True, window=self.sending.cut(tried, lost=True))
+        rises = self.law.window(self.follow(first, np.full(10, 0.1))[0]) > tried
         return ops.where(rises, tried, low).max(axis=0)[None]
 
+    def ranges(self, grid: Num) -> list[tuple[Num, Num]]:
+        """Ends (P, B), over the window, of the number carried on after a mark and after a loss at
+        each window of a grid (P, B), from all that it may be before.
+        """
+        before = getattr(self.sending.state(grid), self.name)[None]
+        each: list[Num] = []
+        for _ in range(_ROUNDS):
+            low, high = before.min(axis=(0, 1)), before.max(axis=(0, 1))
+            tried = low + (high - low) * _BEFORE[:, None, None] + 0.0 * grid
+            state = self.sending.state(0.0 * tried + grid)._replace(**{self.name: tried})
+            each = [
+                getattr(self.sending.reacted(state, lost=lost), self.name) for lost in (False, True)
+            ]
+            before = ops.concatenate(each)
+        return [(v.min(axis=0) / grid, v.max(axis=0) / grid) for v in each]
 
-def means_over_orbits(sending: Sending, points: int = POINTS) -> tuple[Num, Num]:
-    """Mean window and flight (B,) of a flow."""
-    orbits, law = _Orbits(sending), sending.law
+
+def _around(place: Num, points: int) -> tuple[Num, Num]:
+    """The point of a grid below a place, and how far the place is from there to the next."""
+    place = ops.clip(place, 0.0, points - 1.0)
+    below = ops.floor(ops.minimum(place, max(points - 2.0, 0.0)))
+    return below, place - below
+
+
+@np.errstate(all="ignore")
+def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> OrbitLaw:
+    """The stationary law of a flow under signals at round trips [s], all of shape (1, B), on a grid
+    so many times finer than usual. Windows stand for whole packets.
+    """
+    law, name = flows.window, carried(flows.window) or ""
+    sending = Sending(flows, signal, rtt, 1.0)
+    orbits, points, values = _Orbits(sending, name), finer * POINTS, finer * _VALUES if name else 1
     typical = orbits.typical()
     low = ops.maximum(typical / _BELOW, law.min_window)
     high = ops.minimum(typical * _ABOVE, law.max_window)
     log_step = ops.log(high / low) / (points - 1)
     grid = low * ops.exp(log_step * np.arange(float(points))[:, None])
-    _, _, kinds = sending.reactions(grid)
-    rates = [kind.rate + _TINY for kind in kinds]
-    shares = [own / sum(rates) for own in rates]
-    share = ops.concatenate(shares)
-    states = [
-        sending.after(grid, lost=bool(k), window=kind.landing) for k, kind in enumerate(kinds)
-    ]
-    state = map_tree(lambda *v: ops.concatenate(v), *states)
+    _, _, found = sending.reactions(grid)
+    kinds = [map_tree(lambda v: v + 0.0 * grid, kind) for kind in found]
+    happening = [
+        k for k, kind in enumerate(kinds) if ops.traced(kind.rate) or ops.anywhere(kind.rate > 0)
+    ] or [0]
+    lost = [k > 0 for k in happening]
+    signals = [lost.index(own) for own in (False, True) if own in lost]
 
-    def go(carry: tuple, _: Any) -> tuple:
-        state, alive, sums, chain = carry
-        state, middle, flight, acks, step = orbits.advance(state)
-        window, met = law.window(middle), acks * orbits.signals * step
-        lasting = alive * step * -ops.expm1(-met) / ops.maximum(met, _TINY)
-        sums = [a + lasting * b for a, b in zip(sums, (1.0, window, flight, acks), strict=True)]
-        place = ops.ravel(ops.clip(ops.log(window / low) / log_step, 0.0, points - 1.0))
-        below, reacting = ops.floor(ops.minimum(place, points - 2.0)), -ops.expm1(-met) * alive
-        lower = ops.ravel(reacting) * (1 - place + below)
-        chain = ops.add_at(chain, below, lower)
-        chain = ops.add_at(chain, below + 1, ops.ravel(reacting) - lower)
-        return (state, alive * ops.exp(-met), sums, chain), 0.0 * met[0]
+    # Where orbits begin, and what they meet.
+    ends = orbits.ranges(grid) if name else []
+    steps = np.linspace(0.0, 1.0, values)
+    states = []
+    for k, value in itertools.product(happening, range(values)):
+        number = None
+        if name:
+            least, most = ends[k > 0]
+            number = grid * (least + (most - least) * steps[value])
+        states.append(orbits.after(grid, lost=k > 0, window=kinds[k].landing, number=number))
+    state = map_tree(lambda *v: ops.concatenate([each + 0.0 * grid for each in v]), *states)
+    _, (windows, flights, acks, met, length, *numbers) = orbits.follow(state, _MET)
+    below, beyond = _around(ops.log(windows / low) / log_step, points)
+    corners: list[list[tuple[Num, Num]]] = []
+    for own in (False, True):
+        if own in lost:
+            at = [(below, 1 - beyond), (below + 1, beyond)]
+            if name:
+                row, column = below.astype(int), np.arange(grid.shape[1])
+                least, most = (
+                    (1 - beyond) * v[row, column] + beyond * v[row + 1, column] for v in ends[own]
+                )
+                width = ops.maximum(most - least, _SAME * abs(most) + _TINY)
+                share = (numbers[own] / windows - least) / width
+                value, over = _around(share * (values - 1), values)
+                at = [
+                    ((value + up) * points + place, weight * part)
+                    for place, weight in at
+                    for up, part in ((0, 1 - over), (1, over))
+                ]
+            corners.append(at)
 
-    none, index = 0.0 * share, np.arange(float(points))[:, None]
-    first = (state, 1.0 + none, [none] * 4, 0.0 * index + ops.ravel(none))
-    (_, _, sums, chain), _ = scan(go, first, np.zeros((_STEPS, 1)))
-    chain = chain * ops.ravel(share) / chain.sum(axis=0)
-    chain = chain.reshape((points, len(kinds), points, -1)).sum(axis=1)  # to each from each
-    visits = 0.0 * chain[0] + 1.0 / points
+    # The chain from cell to cell.
+    keep = ops.concatenate([ops.exp(-met[:-1]), 0.0 * met[-1:]])
+    alive = ops.concatenate([1.0 + 0.0 * met[:1], ops.exp(-met[:-1].cumsum(axis=0))])
+    lasting = alive * length * -ops.expm1(-met) / ops.maximum(met, _TINY)
+    cells, none = values * points, 0.0 * met[0]
+
+    def land(chain: list[Num], row: tuple) -> tuple[list[Num], Num]:
+        reacting, around = row
+        for k, own in enumerate(around):
+            for at, weight in own:
+                chain[k] = ops.add_at(chain[k], ops.ravel(at), ops.ravel(reacting * weight))
+        return chain, reacting[0]
+
+    first = [np.zeros((cells, 1)) + ops.ravel(none) for _ in corners]
+    chain, _ = scan(land, first, (alive * (1 - keep), corners))
+    layout = (len(happening), cells, -1)
+    rate = sum(kind.rate for kind in kinds) + _TINY * len(kinds)
+    shares = ops.stack([
+        ops.concatenate([(kinds[k].rate + _TINY) / rate] * values) for k in happening
+    ])  # fmt: skip
+    size = len(corners) * cells
+    each = ops.concatenate(chain).reshape((size, *layout)).swapaxes(0, 1)
+    matrix = _by_signal(shares[:, None] * each, signals).swapaxes(0, 1).reshape((size, size, -1))
+    met_by = 0.0 * matrix[0] + 1.0 / cells
     for _ in range(_REACTIONS):
-        visits = (chain * visits[None]).sum(axis=1)
+        met_by = (matrix * met_by[None]).sum(axis=1)
+    met_by = met_by.reshape((len(corners), cells, -1))
+    visits = shares * ops.stack([met_by[-1 if own else 0] for own in lost])
 
-    def over(values: Num) -> Num:
-        """Sum over the orbits of values of each, per reaction."""
-        each = (values * share).reshape((len(kinds), points, -1)).sum(axis=0)
-        return (visits * each).sum(axis=0)
+    time = visits.reshape(none.shape) * lasting  # per reaction, at a ratio of 1
+    by_kind = [0.0 * grid for _ in kinds]
+    for own, k in zip(visits, happening, strict=True):
+        by_kind[k] = own.reshape((values, *grid.shape)).sum(axis=0)
 
     def away(of: Callable[[Reaction], Num]) -> Num:
-        return over(ops.concatenate([of(kind) + 0.0 * grid for kind in kinds]))
+        return sum((n * of(kind)).sum(axis=0) for n, kind in zip(by_kind, kinds, strict=True))
 
-    time, windows, flying, heard = map(over, sums)
-    fallen, gone = away(lambda kind: kind.flight), away(lambda kind: kind.dwell)
-    ack_ratio = flying / (heard + away(lambda kind: kind.acks) - fallen)
-    whole = time / ack_ratio + gone
-    window = windows / ack_ratio + away(lambda kind: kind.window * kind.dwell)
-    return window / whole, (flying / ack_ratio + fallen) / whole
+    def along(values: Num) -> Num:
+        return (time * values).sum(axis=(0, 1))
+
+    fallen, flying = away(lambda kind: kind.flight), along(flights)
+    ack_ratio = flying / (along(acks) + away(lambda kind: kind.acks) - fallen)
+    whole = along(1.0) / ack_ratio + away(lambda kind: kind.dwell)
+    window = along(windows) / ack_ratio + away(lambda kind: kind.window * kind.dwell)
+    flat = (-1, grid.shape[1])
+    return OrbitLaw(
+        flight=(flying / ack_ratio + fallen) / whole,
+        window=window / whole,
+        windows=windows.reshape(flat),
+        flights=flights.reshape(flat),
+        time=(time / (ack_ratio * whole)).reshape(flat),
+        reactions=tuple(own / whole for own in by_kind),
+        kinds=tuple(kinds),
+        ack_ratio=ack_ratio,
+        steps=length,
+        met=met,
+        corners=corners,
+        shares=shares,
+        happening=happening,
+        signals=signals,
+    )

@@ -16,12 +16,9 @@ import numpy as np
 from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.population import (
-    Population,
-    Reaction,
-    needs_round_trip,
-    population,
-)
+from fluidcc.analysis.orbits import OrbitLaw
+from fluidcc.analysis.population import Population, needs_round_trip, stationary_law
+from fluidcc.analysis.sending import Reaction
 from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.laws.law import AbstractFeedback, Signal
 from fluidcc.model.delays import explicit_delays, round_trip
@@ -131,10 +128,10 @@ class Answering:
     """
 
     def __init__(self, flows: Flows, signal: Signal, trip: float) -> None:
-        def law(**changed: float) -> Population:
+        def law(**changed: float) -> Population | OrbitLaw:
             one = signal._replace(**changed)
             numbers = Signal(*(np.reshape(np.asarray(v, float), (1,)) for v in one))
-            return population(flows, numbers, np.array([trip]))
+            return stationary_law(flows, numbers, np.array([trip]))
 
         self.law = law()
         seen = {"mark": float(marks_seen(flows, signal)), "drop": float(signal.drop)}
@@ -156,9 +153,15 @@ class Answering:
 
     def _sums(self, z: Array) -> tuple[list[Array], list[Array]]:
         """Sums over reactions to marks, and to losses: of squares, and of what they do."""
-        pairs = list(zip(*_reactions(self.law, z), strict=True))
-        means = [(m * c).sum(axis=0) for m, c in pairs]
-        powers = [(m * abs(c) ** 2).sum(axis=0) for m, c in pairs]
+        if isinstance(self.law, OrbitLaw):
+            flight = self.law.flight[0]
+            powers, means = self.law.sums(
+                z, [_until_listening(z[None], kind, flight) for kind in self.law.kinds]
+            )
+        else:
+            pairs = list(zip(*_reactions(self.law, z), strict=True))
+            means = [(m * c).sum(axis=0) for m, c in pairs]
+            powers = [(m * abs(c) ** 2).sum(axis=0) for m, c in pairs]
         return [[each[0], sum(each[1:], np.zeros(len(z)))] for each in (powers, means)]  # type: ignore[return-value]
 
     def at(self, z: Array) -> Response:
@@ -357,10 +360,6 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
             raise NoLoop(f"flows.{name} receives no signal from links.{net.link_names[k]}")
         if type(flows.feedback).flight_size is not AbstractFeedback.flight_size:
             raise NoLoop(f"flows.{name}: flights that follow the marks of ACKs are not known")
-        if flows.window.states:
-            raise NoLoop(
-                f"flows.{name}: responses of {flows.window.name}, which remembers, are not known"
-            )
         trips = np.ravel(round_trip(net, flows, queues))
         path = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
         numbers, ages, rates = (
