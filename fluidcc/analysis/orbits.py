@@ -9,6 +9,7 @@ Markov chain on a grid. Time is in round trips.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -47,6 +48,8 @@ def carried(law: AbstractWindowLaw) -> str | None:
     if all follow from the window alone. None if more is carried on, or by more than the growth rule
     and reactions.
     """
+    traced = [f for f in dataclasses.fields(law) if ops.is_tracer(getattr(law, f.name))]
+    law = dataclasses.replace(law, **{f.name: f.default for f in traced})
     own, base = type(law), AbstractWindowLaw
     if own.observe is not base.observe or own.on_tick is not base.on_tick:
         return None
@@ -95,6 +98,7 @@ class OrbitLaw(NamedTuple):
     ack_ratio: Num  # ACKs, over those that the flight a round trip ago would bring
     steps: Num  # (S, L C, B), round trips at a ratio of 1
     met: Num  # (S, L C, B), reactions expected in each
+    rises: Num  # (S, L C, B), of the flight in each
     corners: list  # of each signal: pairs of cells around a reaction and weights, (S, L C, B)
     shares: Num  # (L, C, B), of each kind among all reactions
     happening: list[int]  # the L kinds
@@ -116,32 +120,40 @@ class OrbitLaw(NamedTuple):
         return list(powers), list(means)
 
     def _sums(self, z: Array, spent: list[Array]) -> tuple[Array, Array]:
-        steps, met, shares = self.steps[..., 0] / self.ack_ratio[0], self.met[..., 0], self.shares
-        flights, time = (v.reshape((*steps.shape, 1)) for v in (self.flights, self.time))
-        beyond, rates, every = flights - self.flight[0], met / steps, np.arange(steps.shape[1])
-        corners = [
-            [(at[..., 0].astype(int), weight[..., :1]) for at, weight in own]
-            for own in self.corners
-        ]
-        values = shares.shape[1] // len(spent[0])
-        gone = np.array([np.tile(spent[k], (values, 1)) for k in self.happening])
-        dwell = (np.broadcast_to(self.kinds[k].dwell, (len(spent[0]), 1)) for k in self.happening)
-        late = np.exp(-z * np.array([np.tile(v, (values, 1)) for v in dwell]))
-        layout = late.shape
+        flat = (len(self.steps), -1, 1)
+        steps, met, rises = self.steps / self.ack_ratio, self.met, self.rises
+        flights, time = self.flights.reshape(flat), self.time.reshape(flat)
+        rates, beyond = met / steps, flights - self.flight
+        corners = [[(at[..., 0].astype(int), part) for at, part in own] for own in self.corners]
+        values, shares = self.shares.shape[1] // len(spent[0]), self.shares
+        gone, dwell = (
+            np.array([np.tile(v[k], (values, 1)) for k in self.happening])
+            for v in (spent, [kind.dwell for kind in self.kinds])
+        )
+        late = np.exp(-z * dwell)
+        layout, every = late.shape, np.arange(steps.shape[1])
 
         # Along orbits: what is given until the next reaction, and the cells to which that leads.
-        stay = [np.exp(-np.outer(s, z) - m[:, None]) for s, m in zip(steps, met, strict=True)]
-        held = [(1 - e) / (z + r[:, None]) for e, r in zip(stay, rates, strict=True)]
+        # The flight rises evenly in a step, and has its mean there while nothing is met.
+        leaving = [z + rate for rate in rates]
+        stay = [np.exp(-each * step) for each, step in zip(leaving, steps, strict=True)]
+        held = [(1 - end) / each for end, each in zip(stay, leaving, strict=True)]
+        slopes, ages = rises / steps, 1 / rates - steps / np.expm1(met)
+        flown = [
+            held[i] * (beyond[i] - slopes[i] * ages[i])
+            + slopes[i] * (held[i] - steps[i] * stay[i]) / leaving[i]
+            for i in range(len(steps))
+        ]
         left, given = np.ones((len(every), len(z)), complex), 0.0
         chain = np.zeros((len(corners), layout[1], *left.shape), complex)
-        for i, (hold, keep) in enumerate(zip(held, stay, strict=True)):
-            given = given + left * hold * beyond[i]
-            reacting, left = left * hold * rates[i][:, None], left * keep
-            if i == len(stay) - 1:
+        for i in range(len(steps)):
+            given = given + left * flown[i]
+            reacting, left = left * held[i] * rates[i], left * stay[i]
+            if i == len(steps) - 1:
                 reacting = reacting + left
             for to, around in zip(chain, corners, strict=True):
-                for at, weight in around:
-                    to[at[i], every] += weight[i] * reacting
+                for at, part in around:
+                    to[at[i], every] += part[i] * reacting
 
         # What follows reactions to each signal that meet each cell, x = known + matrix x.
         size = len(corners) * layout[1]
@@ -153,25 +165,24 @@ class OrbitLaw(NamedTuple):
         brings = gone + late * (given + np.einsum("nlcw,wn->lcw", chain, found))
 
         # What one more signal does, from the ends of the orbits on.
-        powers, means = np.zeros((2, len(self.kinds), len(z)), complex)
+        powers, means = np.zeros((len(self.kinds), len(z))), np.zeros((len(self.kinds), len(z)), complex)
         later: Any = None
-        for i in reversed(range(len(stay))):
+        for i in reversed(range(len(steps))):
             landed = []
-            for own, (bring, share) in enumerate(zip(brings, shares, strict=True)):
+            for own, (bring, share) in enumerate(zip(shares * brings, shares, strict=True)):
                 around = corners[np.searchsorted(self.signals, own, "right") - 1]
-                part = sum(weight[i] * share[at[i]] for at, weight in around)
-                whole = sum(weight[i] * (share * bring)[at[i]] for at, weight in around)
-                landed.append((part, whole))
+                landed.append([
+                    sum(part[i] * of[at[i]] for at, part in around) for of in (share, bring)
+                ])  # fmt: skip
             following = sum(whole for _, whole in landed)
-            later = following if later is None else later
-            before = stay[i] * later + held[i] * (beyond[i] + rates[i][:, None] * following)
-            middle, later = (before + later) / 2, before
-            often = time[i] * rates[i][:, None]
-            for k, (part, whole) in zip(self.happening, landed, strict=True):
-                change = whole / np.maximum(part, _TINY) - middle
-                means[k] += (often * part * change).sum(axis=0)
-                powers[k] += (often * part * abs(change) ** 2).sum(axis=0)
-        return powers.real, means
+            after = following if later is None else later
+            later = stay[i] * after + flown[i] + held[i] * rates[i] * following
+            for k, (share, whole) in zip(self.happening, landed, strict=True):
+                often = time[i] * rates[i] * share
+                change = whole / np.maximum(share, _TINY) - (later + after) / 2
+                means[k] += (often * change).sum(axis=0)
+                powers[k] += (often * abs(change) ** 2).sum(axis=0)
+        return powers, means
 
 
 def _rates(sending: Sending, state: Any) -> tuple[Num, Num, Num, Any]:
@@ -203,7 +214,7 @@ def _advance(
         window = ops.clip(law.window(new), law.min_window, law.max_window)
         return law.with_window(new, window)
 
-    *_, meeting, first = _rates(sending, state)
+    begins, _, meeting, first = _rates(sending, state)
     step = ops.minimum(met / ops.maximum(meeting, _TINY), _LONGEST)
     second = _rates(sending, moved((step / 2, first)))[-1]
     third = _rates(sending, moved((-step, first), (2 * step, second)))[-1]
@@ -211,7 +222,8 @@ def _advance(
     middle = moved((5 * step / 24, first), (step / 3, second), (-step / 24, third))
     flight, acks, meeting, _ = _rates(sending, middle)
     numbers = [getattr(sending.reacted(middle, lost=lost), name) for lost in (False, True) if name]
-    return after, (law.window(middle), flight, acks, meeting * step, step, *numbers)
+    rise = sending.flight(law.window(after)) - begins
+    return after, (law.window(middle), flight, acks, meeting * step, step, rise, *numbers)
 
 
 def _by_signal(of_kinds: Num, signals: list[int]) -> Num:
@@ -316,7 +328,7 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
             number = grid * (least + (most - least) * steps[value])
         states.append(orbits.after(grid, lost=k > 0, window=kinds[k].landing, number=number))
     state = map_tree(lambda *v: ops.concatenate([each + 0.0 * grid for each in v]), *states)
-    _, (windows, flights, acks, met, length, *numbers) = orbits.follow(state, _MET)
+    _, (windows, flights, acks, met, length, rises, *numbers) = orbits.follow(state, _MET)
     below, beyond = _around(ops.log(windows / low) / log_step, points)
     corners: list[list[tuple[Num, Num]]] = []
     for own in (False, True):
@@ -393,6 +405,7 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
         ack_ratio=ack_ratio,
         steps=length,
         met=met,
+        rises=rises,
         corners=corners,
         shares=shares,
         happening=happening,
