@@ -99,6 +99,7 @@ class OrbitLaw(NamedTuple):
     steps: Num  # (S, L C, B), round trips at a ratio of 1
     met: Num  # (S, L C, B), reactions expected in each
     rises: Num  # (S, L C, B), of the flight in each
+    timed: Num  # (S, L C, B), share of the window's growth that comes by time
     corners: list  # of each signal: pairs of cells around a reaction and weights, (S, L C, B)
     shares: Num  # (L, C, B), of each kind among all reactions
     happening: list[int]  # the L kinds
@@ -109,17 +110,19 @@ class OrbitLaw(NamedTuple):
         """Share of the packets in flight that reactions take away, per round trip (B,)."""
         return share_taken(self.reactions, self.kinds, self.flight)
 
-    def sums(self, z: Array, spent: list[Array]) -> tuple[list[Array], list[Array]]:
+    def sums(self, z: Array, spent: list[Array]) -> tuple[list[Array], list[Array], Array]:
         """Of each kind, sums (W,) over the reactions to one more signal, per round trip, of the
         squares and of the transforms at z [per round trip] of what they do to the flight; `spent`
-        (P, W) is that until the sender listens again. In NumPy, for B = 1.
+        (P, W) is that until the sender listens again. And the answer (W,) of the mean flight to the
+        logarithm of the round trip, by growth that comes by time. In NumPy, for B = 1.
         """
         parts = np.array_split(np.arange(len(z)), -(-len(z) // _AT_ONCE))
         each = [self._sums(z[part], [own[:, part] for own in spent]) for part in parts]
-        powers, means = (np.concatenate(own, axis=1) for own in zip(*each, strict=True))
-        return list(powers), list(means)
+        powers, means, (by_trip,) = (np.concatenate(v, axis=1) for v in zip(*each, strict=True))
+        return list(powers), list(means), by_trip
 
-    def _sums(self, z: Array, spent: list[Array]) -> tuple[Array, Array]:
+    @np.errstate(all="ignore")
+    def _sums(self, z: Array, spent: list[Array]) -> tuple[Array, Array, Array]:
         flat = (len(self.steps), -1, 1)
         steps, met, rises = self.steps / self.ack_ratio, self.met, self.rises
         flights, time = self.flights.reshape(flat), self.time.reshape(flat)
@@ -167,6 +170,7 @@ class OrbitLaw(NamedTuple):
         # What one more signal does, from the ends of the orbits on.
         powers, means = np.zeros((len(self.kinds), len(z))), np.zeros((len(self.kinds), len(z)), complex)
         later: Any = None
+        by_trip = np.zeros(len(z), complex)
         for i in reversed(range(len(steps))):
             landed = []
             for own, (bring, share) in enumerate(zip(shares * brings, shares, strict=True)):
@@ -177,23 +181,29 @@ class OrbitLaw(NamedTuple):
             following = sum(whole for _, whole in landed)
             after = following if later is None else later
             later = stay[i] * after + flown[i] + held[i] * rates[i] * following
+            by_trip = by_trip + (time[i] * self.timed[i] * (after - later) / steps[i]).sum(axis=0)
             for k, (share, whole) in zip(self.happening, landed, strict=True):
                 often = time[i] * rates[i] * share
                 change = whole / np.maximum(share, _TINY) - (later + after) / 2
                 means[k] += (often * change).sum(axis=0)
                 powers[k] += (often * abs(change) ** 2).sum(axis=0)
-        return powers, means
+        return powers, means, by_trip[None]
 
 
-def _rates(sending: Sending, state: Any) -> tuple[Num, Num, Num, Any]:
-    """Flight, ACKs and reactions in a round trip, and the change of a state in one."""
+def _rates(sending: Sending, state: Any) -> tuple[Num, Num, Num, Num, Any]:
+    """Flight, ACKs and reactions in a round trip, the share of the window's growth that comes by
+    time, and the change of a state in a round trip.
+    """
     law, window = sending.law, sending.law.window(state)
     flight = sending.flight(window)
     by_ack = sending.grow(state, sending.clean, 0.0)
     by_time = sending.grow(state, 0.0, sending.rtt)
-    acks = sending.acks(flight, law.window(by_ack) * flight + law.window(by_time))
+    timed = law.window(by_time)
+    acks = sending.acks(flight, law.window(by_ack) * flight + timed)
+    share = (timed + _TINY) / (law.window(by_ack) * acks + timed + _TINY)
     signals = ops.maximum(sending.mark + sending.signal.drop, _RAREST)
-    return flight, acks, acks * signals, map_tree(lambda a, t: a * acks + t, by_ack, by_time)
+    change = map_tree(lambda a, t: a * acks + t, by_ack, by_time)
+    return flight, acks, acks * signals, share, change
 
 
 def _advance(
@@ -214,16 +224,16 @@ def _advance(
         window = ops.clip(law.window(new), law.min_window, law.max_window)
         return law.with_window(new, window)
 
-    begins, _, meeting, first = _rates(sending, state)
+    begins, _, meeting, _, first = _rates(sending, state)
     step = ops.minimum(met / ops.maximum(meeting, _TINY), _LONGEST)
     second = _rates(sending, moved((step / 2, first)))[-1]
     third = _rates(sending, moved((-step, first), (2 * step, second)))[-1]
     after = moved((step / 6, first), (2 * step / 3, second), (step / 6, third))
     middle = moved((5 * step / 24, first), (step / 3, second), (-step / 24, third))
-    flight, acks, meeting, _ = _rates(sending, middle)
+    flight, acks, meeting, timed, _ = _rates(sending, middle)
     numbers = [getattr(sending.reacted(middle, lost=lost), name) for lost in (False, True) if name]
     rise = sending.flight(law.window(after)) - begins
-    return after, (law.window(middle), flight, acks, meeting * step, step, rise, *numbers)
+    return after, (law.window(middle), flight, acks, meeting * step, step, rise, timed, *numbers)
 
 
 def _by_signal(of_kinds: Num, signals: list[int]) -> Num:
@@ -328,7 +338,7 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
             number = grid * (least + (most - least) * steps[value])
         states.append(orbits.after(grid, lost=k > 0, window=kinds[k].landing, number=number))
     state = map_tree(lambda *v: ops.concatenate([each + 0.0 * grid for each in v]), *states)
-    _, (windows, flights, acks, met, length, rises, *numbers) = orbits.follow(state, _MET)
+    _, (windows, flights, acks, met, length, rises, timed, *numbers) = orbits.follow(state, _MET)
     below, beyond = _around(ops.log(windows / low) / log_step, points)
     corners: list[list[tuple[Num, Num]]] = []
     for own in (False, True):
@@ -373,8 +383,9 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
     each = ops.concatenate(chain).reshape((size, *layout)).swapaxes(0, 1)
     matrix = _by_signal(shares[:, None] * each, signals).swapaxes(0, 1).reshape((size, size, -1))
     met_by = 0.0 * matrix[0] + 1.0 / cells
-    for _ in range(_REACTIONS):
-        met_by = (matrix * met_by[None]).sum(axis=1)
+    met_by, _ = scan(
+        lambda met_by, _: ((matrix * met_by).sum(axis=1), met_by[0]), met_by, np.zeros(_REACTIONS)
+    )
     met_by = met_by.reshape((len(corners), cells, -1))
     visits = shares * ops.stack([met_by[-1 if own else 0] for own in lost])
 
@@ -406,6 +417,7 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
         steps=length,
         met=met,
         rises=rises,
+        timed=timed,
         corners=corners,
         shares=shares,
         happening=happening,

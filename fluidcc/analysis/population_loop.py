@@ -31,6 +31,7 @@ from fluidcc.scenario.network import Flows, Link, Network
 _LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
+_FLAT = 1e-9  # packets: an answer that is none
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 _SOUGHT = 4  # frequencies from which roots are sought
 _ON_AXIS = np.array([0.02, 0.1, 0.5, 1.5])  # per round trip: real numbers from which they are
@@ -57,13 +58,15 @@ class NoLoop(Exception):
 class Response(NamedTuple):
     """Responses (W,) of one flow, at frequencies [rad per round trip] or at complex ones.
 
-    `by_mark` and `by_loss` are those of its mean flight to the probabilities of marks and losses;
+    `by_mark` and `by_loss` are those of its mean flight to the probabilities of marks and losses,
+    `by_trip` to the logarithm of the round trip, as windows that remember grow by time;
     `power` is the spectral density of its flight under independent signals [packet^2 x round
     trip], and `mean` that of signals which come evenly: what all of a round trip do to the flight.
     """
 
     by_mark: Array
     by_loss: Array
+    by_trip: Array
     power: Array
     mean: Array
 
@@ -128,48 +131,59 @@ class Answering:
     """
 
     def __init__(self, flows: Flows, signal: Signal, trip: float) -> None:
-        def law(**changed: float) -> Population | OrbitLaw:
+        def law(trip: float = trip, **changed: float) -> Population | OrbitLaw:
             one = signal._replace(**changed)
             numbers = Signal(*(np.reshape(np.asarray(v, float), (1,)) for v in one))
             return stationary_law(flows, numbers, np.array([trip]))
 
+        def slope(**at: float) -> float:  # of the mean flight, by the logarithm of a number
+            low, high = (
+                float(law(**{name: (1 + side * _NUDGE) * v for name, v in at.items()}).flight[0])
+                for side in (-1, 1)
+            )
+            return (high - low) / (2 * _NUDGE)
+
         self.law = law()
         seen = {"mark": float(marks_seen(flows, signal)), "drop": float(signal.drop)}
         self._probabilities = tuple(seen.values())
-        _, means = self._sums(np.array([1j * _STILL]))
-        self._gains = []
-        for (name, probability), mean in zip(seen.items(), means, strict=True):
-            if probability <= 0:
-                self._gains.append(0.0)
-                continue
-            low, high = (
-                float(law(**{name: (1 + side * _NUDGE) * float(getattr(signal, name))}).flight[0])
-                for side in (-1, 1)
-            )
-            ratio = (high - low) / (2 * _NUDGE) / float(mean[0].real)
-            self._gains.append(ratio / probability)
+        _, means, by_trip = self._sums(np.array([1j * _STILL]))
+        self._gains = [
+            slope(**{name: float(getattr(signal, name))}) / float(mean[0].real) / probability
+            if probability > 0
+            else 0.0
+            for (name, probability), mean in zip(seen.items(), means, strict=True)
+        ]
+        answers = float(by_trip[0].real)
+        self._trip_gain = slope(trip=trip) / answers if abs(answers) > _FLAT else 0.0
         self._table = np.stack(self.at(1j * _PER_TRIP))
         self._slopes = np.gradient(self._table, _PER_TRIP, axis=1)
 
-    def _sums(self, z: Array) -> tuple[list[Array], list[Array]]:
-        """Sums over reactions to marks, and to losses: of squares, and of what they do."""
+    def _sums(self, z: Array) -> tuple[list[Array], list[Array], Array]:
+        """Sums over reactions to marks, and to losses: of squares, and of what they do; and what a
+        longer round trip does.
+        """
+        by_trip = np.zeros(len(z))
         if isinstance(self.law, OrbitLaw):
             flight = self.law.flight[0]
-            powers, means = self.law.sums(
+            powers, means, by_trip = self.law.sums(
                 z, [_until_listening(z[None], kind, flight) for kind in self.law.kinds]
             )
         else:
             pairs = list(zip(*_reactions(self.law, z), strict=True))
             means = [(m * c).sum(axis=0) for m, c in pairs]
             powers = [(m * abs(c) ** 2).sum(axis=0) for m, c in pairs]
-        return [[each[0], sum(each[1:], np.zeros(len(z)))] for each in (powers, means)]  # type: ignore[return-value]
+        summed = [[each[0], sum(each[1:], np.zeros(len(z)))] for each in (powers, means)]
+        return *summed, by_trip  # type: ignore[return-value]
 
     def at(self, z: Array) -> Response:
         """Responses at z [per round trip]."""
-        powers, means = self._sums(z)
+        powers, means, by_trip = self._sums(z)
         by_mark, by_loss = (gain * mean for gain, mean in zip(self._gains, means, strict=True))
         marked, lost = self._probabilities
-        return Response(by_mark, by_loss, powers[0] + powers[1], marked * by_mark + lost * by_loss)
+        return Response(
+            by_mark, by_loss, self._trip_gain * by_trip, powers[0] + powers[1],
+            marked * by_mark + lost * by_loss,
+        )  # fmt: skip
 
     def on_axis(self, omega: Array) -> Response:
         """Responses at frequencies [rad per round trip], by cubic interpolation."""
@@ -180,8 +194,8 @@ class Answering:
         (a, b), (da, db) = ((v[:, k], v[:, k + 1]) for v in (self._table, self._slopes))
         rise = b - a
         bent = (1 - t) * (gap * da - rise) - t * (gap * db - rise)
-        by_mark, by_loss, power, mean = a + t * (rise + (1 - t) * bent)
-        return Response(by_mark, by_loss, np.real(power), mean)
+        found = Response(*(a + t * (rise + (1 - t) * bent)))
+        return found._replace(power=np.real(found.power))
 
 
 class Member(NamedTuple):
@@ -274,11 +288,13 @@ class PopulationLoop(NamedTuple):
 
     def _gain(self, z: Array, responses: Callable[[Member], Response]) -> Array:
         loop: Any = 0.0
+        capacity = float(self.net.links[self.k].capacity)
         for own, answer in zip(self.members, self.answers, strict=True):
             mark, drop, _ = answer.emit(z)
             for m in own:
                 found = responses(m)
                 answered = found.by_mark * mark + found.by_loss * drop
+                answered = answered + found.by_trip / (capacity * m.trip)
                 weight = m.number * self.clock.by_flight(z, m.trip)
                 loop = loop - weight * answered * np.exp(-z * m.age)
         return loop
