@@ -1,10 +1,10 @@
 """The stationary law of one flow whose window law remembers its last reaction.
 
 What is remembered after a reaction must follow from the window that it met, but for one number that
-may depend on the same number before. Then a flow begins anew at each reaction, at a node: a kind of
-signal, a window met and a value of that number. Its orbit is the way of its state until the next
-reaction, which meets it with a probability for each ACK. Orbits lead from node to node, an embedded
-Markov chain on a grid. Time is in round trips.
+takes one of two values there, by the same number before: as CUBIC with fast convergence does. Then
+a flow begins anew at each reaction. Its orbit is the way of its state until the next one, which
+meets it with a probability for each ACK. On a grid of windows and both values orbits lead from
+reaction to reaction, an embedded Markov chain. Time is in round trips.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ from fluidcc.scenario.network import Flows
 POINTS = 64
 """Windows of the grid."""
 
-_VALUES = 2  # of the number that depends on what was remembered before
 _TRIED = 40  # windows, in the search for a typical one
 _LARGEST = 1e7  # packets
 _BELOW, _ABOVE = 30.0, 8.0  # ends of the grid, as factors of the typical window
-_MET = 0.1 * 1.04 ** np.arange(52.0)  # reactions expected in the steps along an orbit: 16
+_MET = 0.05 * 1.04 ** np.arange(68.0)  # reactions expected in the steps along an orbit: 17
 _LONGEST = 1e4  # round trips of a step, at most
 _REACTIONS = 80  # to the stationary law of the chain
 _WINDOWS = (2.0, 11.0, 300.0)  # that reactions meet
 _PRIORS = (1e-3, 0.3, 0.9, 1.1, 3.0, 1e3)  # of these: numbers remembered before
-_BEFORE, _ROUNDS = np.linspace(0.0, 1.0, 9), 20  # numbers tried, and reactions to find their range
+_BEFORE, _ROUNDS = np.linspace(0.0, 1.0, 9), 4  # numbers tried, and reactions to find their range
 _SAME = 1e-9  # relative difference of numbers
 _TINY = 1e-300
 _RAREST = 1e-12  # probability of a signal
@@ -44,9 +43,9 @@ _AT_ONCE = 64  # frequencies
 
 
 def carried(law: AbstractWindowLaw) -> str | None:
-    """The number that a law remembers after a reaction by itself before, beside the window met; ""
-    if all follow from the window alone. None if more is carried on, or by more than the growth rule
-    and reactions.
+    """The number of which a law remembers one of two values after a reaction, by the window met
+    and the same number before; "" if all follow from the window alone. None if more is carried on,
+    or by more than the growth rule and reactions.
     """
     traced = [f for f in dataclasses.fields(law) if ops.is_tracer(getattr(law, f.name))]
     law = dataclasses.replace(law, **{f.name: f.default for f in traced})
@@ -55,36 +54,39 @@ def carried(law: AbstractWindowLaw) -> str | None:
         return None
     one, names = Ack(1.0, 0.1, 0.1), law.fields
 
-    def depends(react: Callable, w: float, on: tuple[str, ...]) -> set[str]:
-        """Numbers after a reaction that depend on some numbers before."""
-        each = []
+    def values(react: Callable, w: float, varied: tuple[str, ...]) -> dict[str, int]:
+        """How many values numbers have after a reaction that meets a window, by others before."""
+        after = []
         for factor in _PRIORS:
-            priors = [(factor if name in on else 1.0) * w for name in names[1:]]
+            priors = (w * (factor if name in varied else 1.0) for name in names[1:])
             state = law.state_of(w, *priors)
-            each.append(leaves(map_tree(lambda a, b: a + b, state, react(state, one))))
-        first, *others = np.array(each, float)
-        off = np.abs(np.array(others) - first) > _SAME * (1 + abs(first))
-        return {name for name, differs in zip(names, off.any(axis=0), strict=True) if differs}
+            after.append(leaves(map_tree(lambda a, b: a + b, state, react(state, one))))
+        ordered = np.sort(np.array(after, float), axis=0)
+        steps = np.diff(ordered, axis=0) > _SAME * (1 + abs(ordered[1:]))
+        return dict(zip(names, 1 + steps.sum(axis=0), strict=True))
 
     cases = list(itertools.product((law.on_mark, law.on_loss), _WINDOWS))
-    found = set().union(*(depends(*case, names[1:]) for case in cases))
+    counts = [values(*case, names[1:]) for case in cases]
+    found = [name for name in names if any(own[name] > 1 for own in counts)]
     if not found:
         return ""
-    if len(found) > 1 or "window" in found:
-        return None
-    (name,) = found
-    others = tuple(each for each in names[1:] if each != name)
-    grows = any(
-        float(getattr(law.on_ack(law.state_of(w, *(f * w for _ in others), f * w), one), name))
-        for f, w in itertools.product(_PRIORS, _WINDOWS)
+    name, others = found[0], tuple(each for each in names[1:] if each not in found)
+    grown = [
+        getattr(law.on_ack(law.state_of(w, *(factor * w for _ in names[1:])), one), name)
+        for factor, w in itertools.product(_PRIORS, _WINDOWS)
+    ]
+    alone = name != "window" and len(found) == 1 and not any(map(bool, grown))
+    two = all(own[name] <= 2 for own in counts)
+    return (
+        name if alone and two and all(values(*case, others)[name] == 1 for case in cases) else None
     )
-    return None if grows or any(depends(*case, others) for case in cases) else name
+
 
 class OrbitLaw(NamedTuple):
     """The stationary law of one flow; (B,) for each signal and round trip.
 
-    Orbits begin after reactions of L kinds, those that happen, in C cells: values of the number
-    carried on times the P windows of a grid, at which reactions meet them. They have S steps; the
+    Orbits begin after reactions of L kinds, those that happen, in C cells: the P windows of a grid,
+    at which reactions meet them, for each value of the number carried on. They have S steps; the
     last ends with a reaction. `signals` are the first of the L kinds with a mark, and with a loss.
     """
 
@@ -168,9 +170,9 @@ class OrbitLaw(NamedTuple):
         brings = gone + late * (given + np.einsum("nlcw,wn->lcw", chain, found))
 
         # What one more signal does, from the ends of the orbits on.
-        powers, means = np.zeros((len(self.kinds), len(z))), np.zeros((len(self.kinds), len(z)), complex)
-        later: Any = None
-        by_trip = np.zeros(len(z), complex)
+        # A longer round trip moves windows on along their orbits, as far as they grow by time.
+        powers, means = np.zeros((2, len(self.kinds), len(z)), complex)
+        later, by_trip = None, np.zeros(len(z), complex)
         for i in reversed(range(len(steps))):
             landed = []
             for own, (bring, share) in enumerate(zip(shares * brings, shares, strict=True)):
@@ -187,7 +189,7 @@ class OrbitLaw(NamedTuple):
                 change = whole / np.maximum(share, _TINY) - (later + after) / 2
                 means[k] += (often * change).sum(axis=0)
                 powers[k] += (often * abs(change) ** 2).sum(axis=0)
-        return powers, means, by_trip[None]
+        return np.real(powers), means, by_trip[None]
 
 
 def _rates(sending: Sending, state: Any) -> tuple[Num, Num, Num, Num, Any]:
@@ -210,8 +212,9 @@ def _advance(
     flows: Flows, signal: Signal, rtt: Num, state: Any, met: Num, *, name: str
 ) -> tuple[Any, tuple[Num, ...]]:
     """The state after a step in which about `met` reactions are expected, by Kutta's third-order
-    method. Of its middle: window, flight and ACKs per round trip, beside the reactions and the
-    step's length [round trips]; and the number `name` after a loss or a mark there.
+    method. Of its middle window, flight and ACKs per round trip; of all of it the reactions, its
+    length [round trips], the growth of the flight and the share by time of that of the window; of
+    the middle again, by the cubic through both ends, the number `name` after a mark and a loss.
     """
     sending = Sending(flows, signal, rtt, 1.0)
     law = sending.law
@@ -282,28 +285,21 @@ class _Orbits:
         rises = self.law.window(self.follow(first, np.full(10, 0.1))[0]) > tried
         return ops.where(rises, tried, low).max(axis=0)[None]
 
-    def ranges(self, grid: Num) -> list[tuple[Num, Num]]:
-        """Ends (P, B), over the window, of the number carried on after a mark and after a loss at
-        each window of a grid (P, B), from all that it may be before.
+    def values(self, grid: Num) -> list[tuple[Num, Num]]:
+        """Both values (P, B), over the window, of the number carried on after a mark and after a
+        loss at each window of a grid (P, B), from all that it may be before.
         """
         before = getattr(self.sending.state(grid), self.name)[None]
         each: list[Num] = []
         for _ in range(_ROUNDS):
-            low, high = before.min(axis=(0, 1)), before.max(axis=(0, 1))
-            tried = low + (high - low) * _BEFORE[:, None, None] + 0.0 * grid
-            state = self.sending.state(0.0 * tried + grid)._replace(**{self.name: tried})
+            low, high = (v[None, None] for v in (before.min(axis=(0, 1)), before.max(axis=(0, 1))))
+            tried = low + (high - low) * _BEFORE[:, None, None] + 0.0 * grid[None]
+            state = self.sending.state(0.0 * tried + grid[None])._replace(**{self.name: tried})
             each = [
                 getattr(self.sending.reacted(state, lost=lost), self.name) for lost in (False, True)
             ]
             before = ops.concatenate(each)
         return [(v.min(axis=0) / grid, v.max(axis=0) / grid) for v in each]
-
-
-def _around(place: Num, points: int) -> tuple[Num, Num]:
-    """The point of a grid below a place, and how far the place is from there to the next."""
-    place = ops.clip(place, 0.0, points - 1.0)
-    below = ops.floor(ops.minimum(place, max(points - 2.0, 0.0)))
-    return below, place - below
 
 
 @np.errstate(all="ignore")
@@ -313,7 +309,7 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
     """
     law, name = flows.window, carried(flows.window) or ""
     sending = Sending(flows, signal, rtt, 1.0)
-    orbits, points, values = _Orbits(sending, name), finer * POINTS, finer * _VALUES if name else 1
+    orbits, points, values = _Orbits(sending, name), finer * POINTS, 2 if name else 1
     typical = orbits.typical()
     low = ops.maximum(typical / _BELOW, law.min_window)
     high = ops.minimum(typical * _ABOVE, law.max_window)
@@ -328,18 +324,16 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
     signals = [lost.index(own) for own in (False, True) if own in lost]
 
     # Where orbits begin, and what they meet.
-    ends = orbits.ranges(grid) if name else []
-    steps = np.linspace(0.0, 1.0, values)
+    both = orbits.values(grid) if name else []
     states = []
     for k, value in itertools.product(happening, range(values)):
-        number = None
-        if name:
-            least, most = ends[k > 0]
-            number = grid * (least + (most - least) * steps[value])
+        number = grid * both[k > 0][value] if name else None
         states.append(orbits.after(grid, lost=k > 0, window=kinds[k].landing, number=number))
     state = map_tree(lambda *v: ops.concatenate([each + 0.0 * grid for each in v]), *states)
     _, (windows, flights, acks, met, length, rises, timed, *numbers) = orbits.follow(state, _MET)
-    below, beyond = _around(ops.log(windows / low) / log_step, points)
+    place = ops.clip(ops.log(windows / low[None]) / log_step[None], 0.0, points - 1.0)
+    below = ops.floor(ops.minimum(place, points - 2.0))
+    beyond = place - below
     corners: list[list[tuple[Num, Num]]] = []
     for own in (False, True):
         if own in lost:
@@ -347,15 +341,14 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
             if name:
                 row, column = below.astype(int), np.arange(grid.shape[1])
                 least, most = (
-                    (1 - beyond) * v[row, column] + beyond * v[row + 1, column] for v in ends[own]
+                    (1 - beyond) * v[row, column] + beyond * v[row + 1, column] for v in both[own]
                 )
                 width = ops.maximum(most - least, _SAME * abs(most) + _TINY)
-                share = (numbers[own] / windows - least) / width
-                value, over = _around(share * (values - 1), values)
+                share = ops.clip((numbers[own] / windows - least) / width, 0.0, 1.0)
                 at = [
-                    ((value + up) * points + place, weight * part)
+                    (place + first, weight * part)
                     for place, weight in at
-                    for up, part in ((0, 1 - over), (1, over))
+                    for first, part in ((0, 1 - share), (points, share))
                 ]
             corners.append(at)
 
@@ -384,12 +377,14 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
     matrix = _by_signal(shares[:, None] * each, signals).swapaxes(0, 1).reshape((size, size, -1))
     met_by = 0.0 * matrix[0] + 1.0 / cells
     met_by, _ = scan(
-        lambda met_by, _: ((matrix * met_by).sum(axis=1), met_by[0]), met_by, np.zeros(_REACTIONS)
+        lambda met_by, _: ((matrix * met_by[None]).sum(axis=1), met_by[0]),
+        met_by,
+        np.zeros(_REACTIONS),
     )
     met_by = met_by.reshape((len(corners), cells, -1))
     visits = shares * ops.stack([met_by[-1 if own else 0] for own in lost])
 
-    time = visits.reshape(none.shape) * lasting  # per reaction, at a ratio of 1
+    time = visits.reshape(none.shape)[None] * lasting  # per reaction, at a ratio of 1
     by_kind = [0.0 * grid for _ in kinds]
     for own, k in zip(visits, happening, strict=True):
         by_kind[k] = own.reshape((values, *grid.shape)).sum(axis=0)
@@ -410,8 +405,8 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
         window=window / whole,
         windows=windows.reshape(flat),
         flights=flights.reshape(flat),
-        time=(time / (ack_ratio * whole)).reshape(flat),
-        reactions=tuple(own / whole for own in by_kind),
+        time=time.reshape(flat) / (ack_ratio * whole)[None],
+        reactions=tuple(own / whole[None] for own in by_kind),
         kinds=tuple(kinds),
         ack_ratio=ack_ratio,
         steps=length,

@@ -1,4 +1,4 @@
-"""The rules of a sender under steady signals: its growth, its reactions, and what they do to its flight.
+"""The rules of a sender under steady signals: growth, reactions, and what they do to its flight.
 
 Time is in round trips. Packets in flight are the whole packets of the window: after a reaction
 nothing is sent until ACKs have brought the flight down to the new window.

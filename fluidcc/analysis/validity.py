@@ -171,7 +171,8 @@ def _of_windows(eq: Equilibrium, settled: Equilibrium) -> Iterator[str]:
             if not swing <= _QUEUE * found.queue:
                 yield (
                     f"links.{name}: its law settles where it turns round, and windows of packets "
-                    f"move the queue by some {swing:.2g} packets to both sides, which need not balance as here"
+                    f"move the queue by some {swing:.2g} packets to both sides, "
+                    "which need not balance as here"
                 )
         queue = settled.links[name].queue
         error = found.queue / queue - 1 if queue > 0 else math.inf
@@ -199,8 +200,7 @@ def _off(value: float, other: float) -> str:
 
 
 def _swing(settled: Equilibrium, k: int) -> float:
-    """Standard deviation of the flights of all flows over link k [packet], without a loop.
-    """
+    """Standard deviation of the flights of all flows over link k [packet], without a loop."""
     net, op, squares = steady(settled.net), settled.op, 0.0
     for flows in net.flows:
         if k not in flows.route:
