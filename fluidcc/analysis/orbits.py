@@ -365,7 +365,7 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
                 chain[k] = ops.add_at(chain[k], ops.ravel(at), ops.ravel(reacting * weight))
         return chain, reacting[0]
 
-    first = [np.zeros((cells, 1)) + ops.ravel(none) for _ in corners]
+    first = [np.zeros((cells, 1)) + ops.ravel(none)[None] for _ in corners]
     chain, _ = scan(land, first, (alive * (1 - keep), corners))
     layout = (len(happening), cells, -1)
     rate = sum(kind.rate for kind in kinds) + _TINY * len(kinds)
