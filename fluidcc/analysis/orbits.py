@@ -21,7 +21,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.sending import Reaction, Sending, share_taken
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Signal
 from fluidcc.ops import Num
-from fluidcc.programs import leaves, map_tree, scan, unflatten, write_out
+from fluidcc.programs import leaves, map_tree, repeat, scan, unflatten, write_out
 from fluidcc.scenario.network import Flows
 
 POINTS = 64
@@ -32,7 +32,8 @@ _LARGEST = 1e7  # packets
 _BELOW, _ABOVE = 30.0, 8.0  # ends of the grid, as factors of the typical window
 _MET = 0.05 * 1.04 ** np.arange(68.0)  # reactions expected in the steps along an orbit: 17
 _LONGEST = 1e4  # round trips of a step, at most
-_REACTIONS = 80  # to the stationary law of the chain
+_REACTIONS, _STILL = 200, 1e-13  # at most, to the stationary law of the chain; it is there
+_AT_A_TIME = 8  # of these, in NumPy
 _WINDOWS = (2.0, 11.0, 300.0)  # that reactions meet
 _PRIORS = (1e-3, 0.3, 0.9, 1.1, 3.0, 1e3)  # of these: numbers remembered before
 _BEFORE, _ROUNDS = np.linspace(0.0, 1.0, 9), 4  # numbers tried, and reactions to find their range
@@ -365,8 +366,8 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
                 chain[k] = ops.add_at(chain[k], ops.ravel(at), ops.ravel(reacting * weight))
         return chain, reacting[0]
 
-    first = [np.zeros((cells, 1)) + ops.ravel(none)[None] for _ in corners]
-    chain, _ = scan(land, first, (alive * (1 - keep), corners))
+    none_met = [np.zeros((cells, 1)) + ops.ravel(none)[None] for _ in corners]
+    chain, _ = scan(land, none_met, (alive * (1 - keep), corners))
     layout = (len(happening), cells, -1)
     rate = sum(kind.rate for kind in kinds) + _TINY * len(kinds)
     shares = ops.stack([
@@ -375,13 +376,17 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
     size = len(corners) * cells
     each = ops.concatenate(chain).reshape((size, *layout)).swapaxes(0, 1)
     matrix = _by_signal(shares[:, None] * each, signals).swapaxes(0, 1).reshape((size, size, -1))
-    met_by = 0.0 * matrix[0] + 1.0 / cells
-    met_by, _ = scan(
-        lambda met_by, _: ((matrix * met_by[None]).sum(axis=1), met_by[0]),
-        met_by,
-        np.zeros(_REACTIONS),
-    )
-    met_by = met_by.reshape((len(corners), cells, -1))
+    matrix = matrix.transpose((2, 0, 1))
+    if not ops.traced(matrix):
+        matrix = np.linalg.matrix_power(matrix, _AT_A_TIME)
+
+    def moving(carry: tuple) -> Num:
+        count, before, now = carry
+        return (count < _REACTIONS) & ops.anywhere(abs(now - before) > _STILL)
+
+    first = 0.0 * matrix[..., :1] + 1.0 / cells
+    *_, met_by = repeat(moving, lambda c: (c[0] + 1, c[2], matrix @ c[2]), (0, 0.0 * first, first))
+    met_by = met_by[..., 0].T.reshape((len(corners), cells, -1))
     visits = shares * ops.stack([met_by[-1 if own else 0] for own in lost])
 
     time = visits.reshape(none.shape)[None] * lasting  # per reaction, at a ratio of 1
