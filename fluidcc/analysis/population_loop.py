@@ -18,12 +18,9 @@ from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.operating_point import OperatingPoint
-from fluidcc.analysis.population import (
-    Population,
-    Reaction,
-    needs_round_trip,
-    population,
-)
+from fluidcc.analysis.orbits import OrbitLaw
+from fluidcc.analysis.population import Population, needs_round_trip, stationary_law
+from fluidcc.analysis.sending import Reaction
 from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.laws.law import AbstractFeedback, Signal
 from fluidcc.model.delays import explicit_delays, round_trip
@@ -37,6 +34,7 @@ _LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
 _SPARSE = 16, 8, 4  # one of so many frequencies counts roots if the loop is not next to critical
+_FLAT = 1e-9  # packets: an answer that is none
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 _SOUGHT = 4  # frequencies from which roots are sought
 _ON_AXIS = np.array([0.02, 0.1, 0.5, 1.5])  # per round trip: real numbers from which they are
@@ -63,13 +61,15 @@ class NoLoop(Exception):
 class Response(NamedTuple):
     """Responses (W,) of one flow, at frequencies [rad per round trip] or at complex ones.
 
-    `by_mark` and `by_loss` are those of its mean flight to the probabilities of marks and losses;
+    `by_mark` and `by_loss` are those of its mean flight to the probabilities of marks and losses,
+    `by_trip` to the logarithm of the round trip, as windows that remember grow by time;
     `power` is the spectral density of its flight under independent signals [packet^2 x round
     trip], and `mean` that of signals which come evenly: what all of a round trip do to the flight.
     """
 
     by_mark: Array
     by_loss: Array
+    by_trip: Array
     power: Array
     mean: Array
 
@@ -169,38 +169,59 @@ class Answering:
     """
 
     def __init__(self, flows: Flows, signal: Signal, trip: float) -> None:
+        def law(signals: list[Signal], trips: list[float], top: Num | None = None) -> Any:
+            columns = Signal(*np.array([[float(v) for v in one] for one in signals]).T)
+            return stationary_law(flows, columns, np.array(trips), top=top)
+
+        self.law: Population | OrbitLaw = law([signal], [trip])
         seen = {"mark": float(marks_seen(flows, signal)), "drop": float(signal.drop)}
-        varied = [name for name, probability in seen.items() if probability > 0]
-        nudged = [
-            signal._replace(**{name: (1 + side * _NUDGE) * float(getattr(signal, name))})
-            for name in varied
-            for side in (-1, 1)
-        ]
-        numbers = Signal(*np.array([[float(v) for v in one] for one in (signal, *nudged)]).T)
-        laws = population(flows, numbers, np.full(1 + len(nudged), trip))
-        self.law: Population = map_tree(lambda v: v[..., :1], laws)
         self._probabilities = tuple(seen.values())
-        _, means = self._sums(np.array([1j * _STILL]))
-        rises = dict(zip(varied, np.diff(laws.flight[1:].reshape((-1, 2)))[:, 0], strict=True))
-        self._gains = [
-            float(rises[name] / (2 * _NUDGE) / mean[0].real / seen[name]) if name in rises else 0.0
-            for name, mean in zip(seen, means, strict=True)
+        varied, (low, high) = [name for name in seen if seen[name] > 0], (1 - _NUDGE, 1 + _NUDGE)
+        nudged = [
+            signal._replace(**{name: by * float(getattr(signal, name))})
+            for name in varied
+            for by in (low, high)
         ]
+        trips = [trip] * len(nudged)
+        if isinstance(self.law, OrbitLaw):
+            nudged, trips = [*nudged, signal, signal], [*trips, low * trip, high * trip]
+        top = np.full(len(trips), float(self.law.windows[-1, 0]))
+        rises = np.diff(law(nudged, trips, top).flight.reshape((-1, 2)))[:, 0] / (2 * _NUDGE)
+        _, means, by_trip = self._sums(np.array([1j * _STILL]))
+        self._gains = [0.0, 0.0]
+        for name, rise in zip(varied, rises, strict=False):
+            k = list(seen).index(name)
+            self._gains[k] = float(rise / means[k][0].real / seen[name])
+        answers = float(by_trip[0].real)
+        self._trip_gain = float(rises[-1]) / answers if abs(answers) > _FLAT else 0.0
         self._tables: dict[int, tuple[Array, Array, Array]] = {}
 
-    def _sums(self, z: Array) -> tuple[list[Array], list[Array]]:
-        """Sums over reactions to marks, and to losses: of squares, and of what they do."""
-        pairs = list(zip(*_reactions(self.law, z), strict=True))
-        means = [(m * c).sum(axis=0) for m, c in pairs]
-        powers = [(m * abs(c) ** 2).sum(axis=0) for m, c in pairs]
-        return [[each[0], sum(each[1:], np.zeros(len(z)))] for each in (powers, means)]  # type: ignore[return-value]
+    def _sums(self, z: Array) -> tuple[list[Array], list[Array], Array]:
+        """Sums over reactions to marks, and to losses: of squares, and of what they do; and what a
+        longer round trip does.
+        """
+        by_trip = np.zeros(len(z))
+        if isinstance(self.law, OrbitLaw):
+            flight = self.law.flight[0]
+            row, kinds = z[None], self.law.kinds
+            away = [_until_listening(row, own, _decay(row, own.dwell), flight) for own in kinds]
+            powers, means, by_trip = self.law.sums(z, away)
+        else:
+            pairs = list(zip(*_reactions(self.law, z), strict=True))
+            means = [(m * c).sum(axis=0) for m, c in pairs]
+            powers = [(m * abs(c) ** 2).sum(axis=0) for m, c in pairs]
+        summed = [[each[0], sum(each[1:], np.zeros(len(z)))] for each in (powers, means)]
+        return *summed, by_trip  # type: ignore[return-value]
 
     def at(self, z: Array) -> Response:
         """Responses at z [per round trip]."""
-        powers, means = self._sums(z)
+        powers, means, by_trip = self._sums(z)
         by_mark, by_loss = (gain * mean for gain, mean in zip(self._gains, means, strict=True))
         marked, lost = self._probabilities
-        return Response(by_mark, by_loss, powers[0] + powers[1], marked * by_mark + lost * by_loss)
+        return Response(
+            by_mark, by_loss, self._trip_gain * by_trip, powers[0] + powers[1],
+            marked * by_mark + lost * by_loss,
+        )  # fmt: skip
 
     def _table(self, every: int) -> tuple[Array, Array, Array]:
         """Frequencies, responses there and their slopes."""
@@ -225,8 +246,8 @@ class Answering:
         (a, b), (da, db) = ((v[:, k], v[:, k + 1]) for v in (table, slopes))
         rise = b - a
         bent = (1 - t) * (gap * da - rise) - t * (gap * db - rise)
-        by_mark, by_loss, power, mean = a + t * (rise + (1 - t) * bent)
-        return Response(by_mark, by_loss, np.real(power), mean)
+        found = Response(*(a + t * (rise + (1 - t) * bent)))
+        return found._replace(power=np.real(found.power))
 
 
 class Passage(NamedTuple):
@@ -401,7 +422,9 @@ class PopulationLoop(NamedTuple):
             for m in own:
                 found, pull = responses(m), m.number * self.clock.by_flight(m.trip, m.ahead, z)
                 for queue, (mark, drop, _) in emitted.items():
+                    capacity = float(self.net.links[self.links[queue]].capacity)
                     answered = found.by_mark * mark + found.by_loss * drop
+                    answered = answered + found.by_trip / (capacity * m.trip)
                     late = np.exp(-z * m.passages[queue].age)
                     pulling[:, :, queue] += pull * (answered * late)[:, None]
         return resisting, pulling
@@ -514,10 +537,6 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
             raise NoLoop(f"flows.{name} receives no signal from {names}")
         if type(flows.feedback).flight_size is not AbstractFeedback.flight_size:
             raise NoLoop(f"flows.{name}: flights that follow the marks of ACKs are not known")
-        if flows.window.states:
-            raise NoLoop(
-                f"flows.{name}: responses of {flows.window.name}, which remembers, are not known"
-            )
         trips = np.ravel(round_trip(net, flows, queues))
         paths = explicit_delays(net, flows, queues).trips
         alike = not needs_round_trip(flows, float(signal.drop))

@@ -18,7 +18,8 @@ from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.fluctuations import Fluctuations, fluctuations
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.operating_point import Regime
-from fluidcc.analysis.population import listens_at_once, moments, population
+from fluidcc.analysis.population import moments, stationary_law
+from fluidcc.analysis.sending import listens_at_once
 from fluidcc.analysis.steady_laws import per_flow, steady_signal
 from fluidcc.model.delays import explicit_delays, round_trip
 from fluidcc.model.fluid import steady
@@ -168,10 +169,10 @@ def _of_windows(eq: Equilibrium, settled: Equilibrium) -> Iterator[str]:
         if int(eq.op.codes[k]) == Regime.JUMP and name in eq.sliding and adapts:
             swing = _swing(settled, k)
             if not swing <= _QUEUE * found.queue:
-                some = "" if math.isnan(swing) else f" by some {swing:.2g} packets"
                 yield (
                     f"links.{name}: its law settles where it turns round, and windows of packets "
-                    f"move the queue{some} to both sides, which need not balance as here"
+                    f"move the queue by some {swing:.2g} packets to both sides, "
+                    "which need not balance as here"
                 )
         queue = settled.links[name].queue
         error = found.queue / queue - 1 if queue > 0 else math.inf
@@ -199,18 +200,14 @@ def _off(value: float, other: float) -> str:
 
 
 def _swing(settled: Equilibrium, k: int) -> float:
-    """Standard deviation of the flights of all flows over link k [packet], without a loop; NaN if
-    it is not known.
-    """
+    """Standard deviation of the flights of all flows over link k [packet], without a loop."""
     net, op, squares = steady(settled.net), settled.op, 0.0
     for flows in net.flows:
         if k not in flows.route:
             continue
-        if flows.window.states:
-            return math.nan
         signal = received(flows, tuple(op.signals[j] for j in flows.route))
         trips = np.ravel(round_trip(net, flows, tuple(op.queues)))
-        law = population(flows, per_flow(signal, trips[:1]), trips[:1])
+        law = stationary_law(flows, per_flow(signal, trips[:1]), trips[:1])
         squares += float(np.sum(flows.n)) * moments(law).flight_std ** 2
     return math.sqrt(squares)
 
