@@ -31,6 +31,7 @@ from fluidcc.analysis.population_loop import (
     QueueAnswer,
     find_loop,
 )
+from fluidcc.analysis.short_queues import packets_at
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.laws.marking import Plain
 from fluidcc.model.delays import explicit_delays, round_trip
@@ -102,7 +103,7 @@ class Spread:
 @dataclasses.dataclass(frozen=True)
 class LinkFluctuations:
     """One link: its queue, the average that its law keeps, the time in the queue [s], and the share
-    of the time in which it is idle.
+    of the time in which it is idle. A link without a queue has packets in service and in bunches.
     """
 
     queue: Spread
@@ -397,7 +398,11 @@ def _describe(
     own = np.maximum(np.real(np.einsum("wkk->kw", power)), 0.0)
     spectra = [_Spectrum(omega, density) for density in own]
     names = [eq.net.link_names[k] for k in loop.links]
-    links = {name: _link(eq, loop, i, spectra[i]) for i, name in enumerate(names)}
+    known = {name: _link(eq, loop, i, spectra[i]) for i, name in enumerate(names)}
+    links = {
+        name: known[name] if name in known else _without_queue(eq, k)
+        for k, name in enumerate(eq.net.link_names)
+    }
     groups = {
         group: _window(own) for group, own in zip(eq.net.flow_names, loop.members, strict=True)
     }
@@ -429,6 +434,17 @@ def _link(eq: Equilibrium, loop: PopulationLoop, i: int, found: _Spectrum) -> Li
         delay=_normal(mean / capacity, std / capacity),
         idle=statistics.NormalDist().cdf(-mean / std) if std > 0 else 0.0,
     )
+
+
+def _without_queue(eq: Equilibrium, k: int) -> LinkFluctuations:
+    """Packets at a link without a queue; their quantiles are not known."""
+    capacity, average = float(eq.net.links[k].capacity), eq.links[eq.net.link_names[k]].average
+    mean, std = packets_at(eq, k)
+    used = float(eq.op.accepted[k]) / capacity
+    return LinkFluctuations(
+        Spread(mean, std), Spread(average, math.nan), Spread(mean / capacity, std / capacity),
+        max(1 - used, 0.0),
+    )  # fmt: skip
 
 
 def _disturbances(

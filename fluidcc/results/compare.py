@@ -304,6 +304,8 @@ def _link_rows(
     for k, name in enumerate(net.link_names):
         run = None if fluid is None else fluid.links[name]
         both = [_at_equilibrium(net, own, k) for own in (eq, noise.equilibrium)]
+        if math.isfinite(noise.links[name].queue.mean):  # with bunches, if the queue is empty
+            both[1]["queue"] = noise.links[name].queue.mean
         for quantity, unit, weights in (
             ("utilization", "1", None),
             ("queue", "packet", None),

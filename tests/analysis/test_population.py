@@ -443,6 +443,30 @@ def test_a_chain_fluctuates_as_its_packets_do():
     assert spectrum.sizes == {"link": 2, "omega": len(found.omega)}
 
 
+@pytest.mark.parametrize(
+    ("trips", "cross", "within"),
+    [([0.08], 0.0, 0.1), (np.linspace(0.05, 0.15, 5), 0.0, 0.2), ([0.08], 1500.0, 0.1)],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_links_without_a_queue_have_packets_in_service_and_in_bunches(trips, cross, within, first):
+    rules = {"window": NewReno(), "reaction": OncePerRTT(), "route": (0, 1)}
+    queue = RED(min_th=30, max_th=150, p_max=0.1, w_q=1e-4, gentle=True, spreading=Wait())
+    red = fc.Link(queue=queue, capacity=2000.0, buffer=600, delay=0.005)
+    wide = fc.Link(queue=Droptail(), capacity=4000 + cross, buffer=600, delay=0.005, cross=cross)
+    n, trips = np.full(len(trips), 20 / len(trips)), np.asarray(trips, float)
+    net = fc.Network(
+        links=(wide, red) if first else (red, wide), flows=(fc.Flows(n=n, rtt=trips, **rules),),
+        link_names=("wide", "red") if first else ("red", "wide"), flow_names=("tcp",),
+    )  # fmt: skip
+    found = fc.fluctuations(net).links["wide"]
+    packets = fc.simulate_packets(net, until=150, warmup=30, seeds=(1, 2)).complete()
+    link = packets.mean["links"]["wide"]
+    assert found.queue.mean == pytest.approx(link["number_in_system_mean"], abs=within)
+    std = math.sqrt(link["number_in_system_var"])
+    assert found.queue.std == pytest.approx(std, abs=within)
+    assert found.idle == pytest.approx(1 - link["utilization"], abs=0.01)
+
+
 def mice(share, size):
     """Flows that last, and a share of the link that is files of one size."""
     rules = {"window": NewReno(), "reaction": OncePerRTT()}

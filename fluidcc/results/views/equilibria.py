@@ -148,8 +148,8 @@ class FluctuationsView(View):
         )  # fmt: skip
         peak = f"largest at {found.frequency:.3g} rad/s"
         spectrum.axvline(found.frequency, color="0.3", linestyle="--", label=peak)
-        for name, link in found.links.items():
-            queue = link.queue
+        for name in found.density:
+            queue = found.links[name].queue
             low, high = (max(queue.mean + k * queue.std, 0.0) for k in (-3.0, 3.0))
             q = np.linspace(low, high, 200)
             below = [NormalDist(queue.mean, queue.std).cdf(v) for v in q]
