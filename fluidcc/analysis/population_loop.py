@@ -412,15 +412,32 @@ class PopulationLoop(NamedTuple):
         them, at frequencies [rad/s], from one of so many of those that resolve the answers of
         flows.
         """
-        return self._queues(1j * omega, lambda m: m.answering.on_axis(omega * m.trip, every))
+        found = self._responses(omega, lambda flow, omega: flow.on_axis(omega, every))
+        return self._queues(1j * omega, found)
 
-    def _queues(self, z: Array, responses: Callable[[Member], Response]) -> tuple[Array, Array]:
+    def _responses(
+        self, z: Array, answer: Callable[[Answering, Array], Response]
+    ) -> dict[int, Response]:
+        """Responses of the members, by their identity, at z [1/s]; one answer for all that answer
+        alike.
+        """
+        alike: dict[int, list[Member]] = {}
+        for m in self.every:
+            alike.setdefault(id(m.answering), []).append(m)
+        found = {}
+        for own in alike.values():
+            both = answer(own[0].answering, np.concatenate([z * m.trip for m in own]))
+            parts = zip(*(np.split(v, len(own)) for v in both), strict=True)
+            found |= {id(m): Response(*part) for m, part in zip(own, parts, strict=True)}
+        return found
+
+    def _queues(self, z: Array, responses: dict[int, Response]) -> tuple[Array, Array]:
         resisting = self.clock.by_queues(self.every, z)
         pulling = np.zeros_like(resisting)
         for own, answers in zip(self.members, self.answers, strict=True):
             emitted = {queue: answer.emit(z) for queue, answer in answers.items()}
             for m in own:
-                found, pull = responses(m), m.number * self.clock.by_flight(m.trip, m.ahead, z)
+                found, pull = responses[id(m)], m.number * self.clock.by_flight(m.trip, m.ahead, z)
                 for queue, (mark, drop, _) in emitted.items():
                     capacity = float(self.net.links[self.links[queue]].capacity)
                     answered = found.by_mark * mark + found.by_loss * drop
@@ -510,7 +527,7 @@ class PopulationLoop(NamedTuple):
 
     def _at(self, z: Array) -> Array:
         """1 + L at z [1/s]."""
-        resisting, pulling = self._queues(z, lambda m: m.answering.at(z * m.trip))
+        resisting, pulling = self._queues(z, self._responses(z, Answering.at))
         return np.linalg.det(resisting - pulling) / np.linalg.det(resisting)
 
 
