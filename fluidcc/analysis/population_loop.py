@@ -537,48 +537,58 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
     Raises NoLoop with the reason if it is not known.
     """
     net, links, op = steady(eq.net), _queues(eq), eq.op
-    queues, members, answers = tuple(op.queues), [], []
-    slowed = np.zeros(len(links))
+    members, answers = [], []
     for name, flows, rate in zip(net.flow_names, net.flows, op.rates, strict=True):
-        signals = [op.signals[j] for j in flows.route]
-        signal = received(flows, tuple(signals))
-        passed = {i: flows.route.index(k) for i, k in enumerate(links) if k in flows.route}
-        answers.append({i: _answer(net, op, flows, links[i]) for i in passed})
-        if not passed:
-            members.append([])
-            continue
-        if any(float(op.signals[j].either) > 0 for j in flows.route if j not in links):
-            raise NoLoop(f"flows.{name} receives signals of a link without a queue")
-        if not max(marks_seen(flows, signal), signal.drop) > 0:
-            names = " and ".join(f"links.{net.link_names[links[i]]}" for i in passed)
-            raise NoLoop(f"flows.{name} receives no signal from {names}")
-        if type(flows.feedback).flight_size is not AbstractFeedback.flight_size:
-            raise NoLoop(f"flows.{name}: flights that follow the marks of ACKs are not known")
-        trips = np.ravel(round_trip(net, flows, queues))
-        paths = explicit_delays(net, flows, queues).trips
-        alike = not needs_round_trip(flows, float(signal.drop))
-        found = [Answering(flows, signal, float(t)) for t in (trips[:1] if alike else trips)]
-        whole = sum(float(each.either) for each in signals)
-        numbers, rates = (np.broadcast_to(np.ravel(v), trips.shape) for v in (flows.n, rate))
-        ways = {
-            i: [np.broadcast_to(np.ravel(v), trips.shape) for v in (
-                paths[j].forward, flows.feedback.age(paths[j]),
-                numbers * rates / float(net.links[links[i]].capacity),
-                float(signals[j].either) / whole,
-            )]
-            for i, j in passed.items()
-        }  # fmt: skip
-        for i, (_, _, share, _) in ways.items():
-            slowed[i] += float((share / trips).sum())
-        members.append([
-            Member(
-                float(numbers[i]), float(trips[i]), found[0 if alike else i],
-                {k: Passage(*(float(v[i]) for v in way)) for k, way in ways.items()},
-            )
-            for i in range(len(trips))
-        ])  # fmt: skip
+        passed = {i: k for i, k in enumerate(links) if k in flows.route}
+        if passed:
+            _check_signals(eq, f"flows.{name}", flows, passed)
+        members.append(_members(net, op, flows, passed, rate) if passed else [])
+        answers.append({i: _answer(net, op, flows, k) for i, k in passed.items()})
     shares = np.array([float(net.links[k].cross) / float(net.links[k].capacity) for k in links])
+    slowed = np.zeros(len(links))
+    for m in itertools.chain.from_iterable(members):
+        for i, passage in m.passages.items():
+            slowed[i] += passage.share / m.trip
     return PopulationLoop(net, links, members, answers, Clock(shares, (1 - shares) / slowed))
+
+
+def _check_signals(eq: Equilibrium, who: str, flows: Flows, passed: dict[int, int]) -> None:
+    """Raise NoLoop if flows do not answer the signals of the queues that they pass, and these
+    alone.
+    """
+    signals = {k: eq.op.signals[k] for k in flows.route}
+    if any(float(own.either) > 0 for k, own in signals.items() if k not in passed.values()):
+        raise NoLoop(f"{who} receives signals of a link without a queue")
+    signal = received(flows, tuple(signals.values()))
+    if not max(marks_seen(flows, signal), signal.drop) > 0:
+        names = " and ".join(f"links.{eq.net.link_names[k]}" for k in passed.values())
+        raise NoLoop(f"{who} receives no signal from {names}")
+    if type(flows.feedback).flight_size is not AbstractFeedback.flight_size:
+        raise NoLoop(f"{who}: flights that follow the marks of ACKs are not known")
+
+
+def _members(
+    net: Network, op: OperatingPoint, flows: Flows, passed: dict[int, int], rate: Num
+) -> list[Member]:
+    """The members of a group that passes some queues, links by the number of the queue."""
+    queues, signals = tuple(op.queues), [op.signals[k] for k in flows.route]
+    signal, every = received(flows, tuple(signals)), sum(float(own.either) for own in signals)
+    trips = np.ravel(round_trip(net, flows, queues))
+    paths = explicit_delays(net, flows, queues).trips
+    numbers, rates = (np.broadcast_to(np.ravel(v), trips.shape) for v in (flows.n, rate))
+    passages: list[dict[int, Passage]] = [{} for _ in trips]
+    for i, k in passed.items():
+        path, part = paths[flows.route.index(k)], float(op.signals[k].either) / every
+        share = numbers * rates / float(net.links[k].capacity)
+        columns = np.broadcast_arrays(path.forward, flows.feedback.age(path), share, part, trips)
+        for own, (*way, _) in zip(passages, np.stack(columns, axis=-1).tolist(), strict=True):
+            own[i] = Passage(*way)
+    alike = not needs_round_trip(flows, float(signal.drop))
+    found = [Answering(flows, signal, float(trip)) for trip in (trips[:1] if alike else trips)]
+    return [
+        Member(float(n), float(trip), found[0 if alike else m], passages[m])
+        for m, (n, trip) in enumerate(zip(numbers, trips, strict=True))
+    ]
 
 
 def _queues(eq: Equilibrium) -> tuple[int, ...]:
