@@ -139,8 +139,9 @@ class FluctuationsView(View):
         if found.status != "regular":
             raise ValueError(f"no picture: {found.message}")
         spectrum, share = abreast(figure)
-        for density in found.density.values():
-            spectrum.loglog(found.omega, np.maximum(density, 1e-300))
+        for name, density in found.density.items():
+            label = name if len(found.density) > 1 else None
+            spectrum.loglog(found.omega, np.maximum(density, 1e-300), label=label)
         top = max(float(density.max()) for density in found.density.values())
         spectrum.set(
             xlabel="frequency [rad/s]", ylabel="density of the queue [packet² s]",
