@@ -377,8 +377,8 @@ def population_motion(eq: Equilibrium, along: Network) -> Motion:
         return _observe_population(network(at[count:]), op, at[:count], tops)
 
     def differentiate(way: Array) -> tuple[Array, Observed]:
-        size, moving = np.where(at == 0, 1.0, abs(at)), way != 0
-        step = _SHARE * np.min(size[moving] / abs(way[moving]), initial=np.inf)
+        sizes = np.where((at == 0) | ~np.isfinite(at), 1.0, abs(at))[way != 0]
+        step = _SHARE * float(np.min(sizes / abs(way[way != 0]), initial=1 / _SHARE))
         low, high = (balance(at + side * step * way) for side in (-1, 1))
         return jax.tree.map(lambda a, b: (b - a) / (2 * step), low, high)
 

@@ -492,6 +492,20 @@ def test_files_that_come_by_themselves_move_the_queue_as_packets_do(share):
     assert queue.std == pytest.approx(math.sqrt(link["number_in_system_var"]), rel=0.15)
 
 
+def test_files_that_come_by_themselves_count_in_derivatives():
+    net = fc.replace(mice(0.2, 10.0), {"model.closure": "population"})
+    arrivals = 0.2 * CAPACITY / 10.0
+    low, high = (
+        fc.equilibrium(fc.replace(net, {"flows.mice.traffic.arrivals": at}))
+        for at in (0.98 * arrivals, 1.02 * arrivals)
+    )
+    found = fc.gradient(net, "queue", ["flows.mice.traffic.arrivals", "flows.mice.rtt"])
+    rise = high.links["bottleneck"].queue - low.links["bottleneck"].queue
+    slope = found.derivatives["flows.mice.traffic.arrivals"]
+    assert slope == pytest.approx(rise / (0.04 * arrivals), rel=0.03)
+    assert found.derivatives["flows.mice.rtt"] == 0  # the fluid has the files' mean rate alone
+
+
 def test_files_that_answer_the_queue_are_refused():
     found = fc.fluctuations(mice(0.2, 60.0))
     assert found.status == "refused"
