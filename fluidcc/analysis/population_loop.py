@@ -509,14 +509,17 @@ class PopulationLoop(NamedTuple):
 
     def _polished(self, starts: Array) -> list[complex]:
         """Roots to which Newton's method leads, from the right."""
-        scale, z = 1 / self.trip, starts
-        step: Any = z
+        z, step = starts.astype(complex), np.full(len(starts), np.inf, complex)
         with np.errstate(all="ignore"):
             for _ in range(_STEPS):
-                value, beside = np.split(self._at(np.concatenate([z, z * (1 + _BUMP)])), 2)
-                step = value * z * _BUMP / (beside - value)
-                z = z - step
-                z = np.where(abs(np.real(z)) > _FAR * scale, np.nan, z)
+                going = np.isfinite(z) & ~(abs(step) <= _SAME * abs(z))
+                at = z[going]
+                if not at.size:
+                    break
+                value, beside = np.split(self._at(np.concatenate([at, at * (1 + _BUMP)])), 2)
+                step[going] = value * at * _BUMP / (beside - value)
+                z[going] = at - step[going]
+                z = np.where(abs(np.real(z)) > _FAR / self.trip, np.nan, z)
         sound = np.isfinite(z) & (abs(step) <= _SAME * abs(z)) & (np.imag(z) >= -_SAME * abs(z))
         found: list[complex] = []
         for root in z[sound]:
