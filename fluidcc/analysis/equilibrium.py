@@ -83,7 +83,8 @@ class Equilibrium(Result):
     fails the check against the equations of motion, or a law remembers an extreme of all its past);
     `message` has the reason and a remedy.
     `sliding` names the links that are held on a discontinuity from both sides: the equilibrium of
-    the undelayed model, without a linearisation. Numbers are NaN if there is no equilibrium.
+    the undelayed model, without a linearisation. Numbers are NaN if there is no equilibrium. `net`
+    is the fluid model's version of the network `asked` about.
 
     Examples
     --------
@@ -102,6 +103,7 @@ class Equilibrium(Result):
     flows: dict[str, FlowsEquilibrium]
     net: Network = dataclasses.field(repr=False)
     op: OperatingPoint = dataclasses.field(repr=False)
+    asked: Network | None = dataclasses.field(default=None, repr=False)
 
     @property
     def smooth(self) -> bool:
@@ -211,7 +213,7 @@ def conclude(net: Network, arrays: Network, searches: Searches) -> Equilibrium:
     """The equilibrium of a network to which the searches with its `arrays` led, with its status and
     messages.
     """
-    noted, net = advice(net), as_fluid(net)
+    asked, noted, net = net, advice(net), as_fluid(net)
     (op, *others), notes = searches, []
     if len(net.links) > 1:
         longest = [float(min(link.buffer, 1e4)) for link in net.links]
@@ -221,7 +223,8 @@ def conclude(net: Network, arrays: Network, searches: Searches) -> Equilibrium:
             notes.append(f"not unique: another start ends at queues of {queues} packets")
     others = [other for other in others if _differ(op, other)]
     notes += [_range_message(net, k, [op, *others]) for k in range(len(net.links)) if others]
-    return _describe(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
+    found = _describe(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
+    return dataclasses.replace(found, asked=asked)
 
 
 def _no_populations(net: Network) -> list[str]:

@@ -24,7 +24,6 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import SHARES, Measure, mean_over_flows
 from fluidcc.analysis.population import moments
 from fluidcc.analysis.population_loop import (
-    Clock,
     Member,
     NoLoop,
     PopulationLoop,
@@ -32,16 +31,14 @@ from fluidcc.analysis.population_loop import (
     find_loop,
 )
 from fluidcc.analysis.short_queues import packets_at
-from fluidcc.laws.law import Arrival, Signal
+from fluidcc.laws.law import Arrival
 from fluidcc.laws.marking import Plain
-from fluidcc.model.delays import explicit_delays, round_trip
-from fluidcc.model.fluid import as_fluid, open_load
-from fluidcc.model.rates import emit_signal, received
+from fluidcc.model.rates import emit_signal
 from fluidcc.ops import Num
 from fluidcc.programs import flatten
 from fluidcc.quantities import attributes
 from fluidcc.result import Result, plain
-from fluidcc.scenario.network import Flows, Link, Network
+from fluidcc.scenario.network import Link, Network
 
 if TYPE_CHECKING:
     import xarray
@@ -219,12 +216,10 @@ def fluctuations(net: Network) -> Fluctuations:
     >>> [round(queue.quantiles[share]) for share in (0.05, 0.5, 0.95)]
     [140, 200, 260]
     """
-    eq = equilibrium(dataclasses.replace(as_fluid(net), closure="population"))
+    eq = equilibrium(dataclasses.replace(net, closure="population"))
     margin = math.nan
     try:
         loop = find_loop(eq)
-        files = _files(net, eq, loop)
-        loop = loop._replace(clock=_clocked(loop.clock, files))
         for k in loop.links:
             _check_loads(net, eq.net.link_names[k])
         omega, unstable = loop.frequencies, loop.unstable()
@@ -232,7 +227,7 @@ def fluctuations(net: Network) -> Fluctuations:
         distance = abs(np.array(each)).min(axis=0)
         margin = float(distance.min())
         _check_loop(unstable, margin, float(omega[int(np.argmin(distance))]))
-        return _describe(eq, loop, files, omega, margin)
+        return _describe(eq, loop, omega, margin)
     except NoLoop as refusal:
         return _refuse(eq, str(refusal), margin)
 
@@ -339,61 +334,11 @@ class _Spectrum(NamedTuple):
         return float(area) / math.pi
 
 
-class _Files(NamedTuple):
-    """Files that come to the queues by themselves: their group in the network that is asked about,
-    round trip [s], signal, and delay since they were sent [s] and share of the link, by the number
-    of the queue.
-    """
-
-    name: str
-    flows: Flows
-    trip: float
-    signal: Signal
-    ahead: dict[int, float]
-    shares: dict[int, float]
-
-
-def _files(net: Network, eq: Equilibrium, loop: PopulationLoop) -> list[_Files]:
-    """The files that come to the queues of a loop."""
-    out, fluid = [], loop.net
-    place = {name: k for k, name in enumerate(fluid.link_names)}
-    for name, flows in zip(net.flow_names, net.flows, strict=True):
-        load = open_load(flows)
-        passed = [place[net.link_names[k]] for k in flows.route if net.link_names[k] in place]
-        ahead = {loop.links.index(k) for k in passed if k in loop.links}
-        if load is None or not ahead:
-            continue
-        own = dataclasses.replace(flows, route=tuple(passed), reverse_route=())
-        queues = tuple(eq.op.queues)
-        paths = explicit_delays(fluid, own, queues).trips
-        out.append(_Files(
-            name, flows, float(np.mean(round_trip(fluid, own, queues))),
-            received(own, tuple(eq.op.signals[k] for k in passed)),
-            {i: float(np.mean(paths[passed.index(loop.links[i])].forward)) for i in ahead},
-            {i: float(load) / float(fluid.links[loop.links[i]].capacity) for i in ahead},
-        ))  # fmt: skip
-    return out
-
-
-def _clocked(clock: Clock, files: list[_Files]) -> Clock:
-    """The clock of queues with files among the flows: the fluid model has them as traffic without
-    windows, but their ACKs clock them too.
-    """
-    shares, slowed = clock.shares.copy(), (1 - clock.shares) / clock.trips
-    for own in files:
-        for i, share in own.shares.items():
-            shares[i] -= share
-            slowed[i] += share / own.trip
-    return Clock(shares, (1 - shares) / slowed)
-
-
-def _describe(
-    eq: Equilibrium, loop: PopulationLoop, files: list[_Files], omega: Array, margin: float
-) -> Fluctuations:
+def _describe(eq: Equilibrium, loop: PopulationLoop, omega: Array, margin: float) -> Fluctuations:
     """Fluctuations by a loop at its frequencies (W,) [rad/s], which keeps a `margin` from -1."""
     resisting, pulling = loop.queues(omega)
     answer = np.linalg.inv(resisting - pulling)
-    power = _disturbances(eq, loop, files, omega)
+    power = _disturbances(eq, loop, omega)
     power = answer @ power @ answer.conj().swapaxes(1, 2)
     own = np.maximum(np.real(np.einsum("wkk->kw", power)), 0.0)
     spectra = [_Spectrum(omega, density) for density in own]
@@ -447,9 +392,7 @@ def _without_queue(eq: Equilibrium, k: int) -> LinkFluctuations:
     )  # fmt: skip
 
 
-def _disturbances(
-    eq: Equilibrium, loop: PopulationLoop, files: list[_Files], omega: Array
-) -> Array:
+def _disturbances(eq: Equilibrium, loop: PopulationLoop, omega: Array) -> Array:
     """Spectra (W, K, K) [packet^2 s] of the pulls on the queues if no signal answered them."""
     clock, op, z = loop.clock, eq.op, 1j * omega
     pulls = [m.number * clock.by_flight(m.trip, m.ahead, z) for m in loop.every]
@@ -457,7 +400,7 @@ def _disturbances(
     power = np.zeros((len(omega), len(loop.links), len(loop.links)), complex)
     for m, pull, found in zip(loop.every, pulls, answers, strict=True):
         power += _squared(pull, m.trip * found.power / m.number)
-    for own in files:
+    for own in loop.files:
         try:
             spectrum = spectrum_of_files(own.flows, own.signal, own.trip, omega)
         except ValueError as fault:
@@ -466,16 +409,15 @@ def _disturbances(
     plain = all(isinstance(flows.marking, Plain) for flows in loop.net.flows)
     for i, k in enumerate(loop.links):
         link = loop.net.links[k]
-        if plain:
+        signals = float(op.signals[k].either) * float(link.capacity)
+        if plain and signals > 0:
             mean: Any = 0.0
             for m, pull, found in zip(loop.every, pulls, answers, strict=True):
                 if (way := m.passages.get(i)) is not None:
                     mean = mean + pull * (way.part * found.mean * np.exp(-z * way.age))[:, None]
             even = 1 - dispersion(link, op.laws[k], op.queues[k], omega)
-            signals = float(op.signals[k].either) * float(link.capacity)
             power -= _squared(mean, even / signals)
-        load = sum(own.shares.get(i, 0.0) for own in files) * float(link.capacity)
-        power[:, i, i] += _of_others(eq, loop, i, load, z)
+        power[:, i, i] += _of_others(eq, loop, i, z)
     return power
 
 
@@ -484,11 +426,11 @@ def _squared(pulls: Array, by: Array) -> Array:
     return pulls[:, :, None] * pulls[:, None, :].conj() * by[:, None, None]
 
 
-def _of_others(eq: Equilibrium, loop: PopulationLoop, i: int, files: float, z: Array) -> Array:
-    """Spectrum (W,) [packet^2 s] of the pull of voice and Poisson traffic on queue i; files are
-    packets [packet/s] of their own.
-    """
+def _of_others(eq: Equilibrium, loop: PopulationLoop, i: int, z: Array) -> Array:
+    """Spectrum (W,) [packet^2 s] of the pull of voice and Poisson traffic on queue i."""
     link = eq.net.links[loop.links[i]]
+    shares = (own.passages[i].share for own in loop.files if i in own.passages)
+    files = sum(shares) * float(loop.net.links[loop.links[i]].capacity)
     square = 2.0 if link.cross_sizes == "exponential" else 1.0  # of a size, mean
     cross = square * (float(link.cross) - files)
     power = cross * abs(loop.clock.by_load(i, z, 0.0)) ** 2

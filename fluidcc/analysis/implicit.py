@@ -321,15 +321,18 @@ def _observe_population(
     net: Network, op: OperatingPoint, x: Array, tops: list[Array]
 ) -> tuple[Array, Observed]:
     """What is left of the equations of a population at queues, arrivals of links and memories of
-    their laws, all in x (N,), for stationary laws of windows up to `tops` (m,); and the reported
-    part.
+    their laws, all in x (N,), for stationary laws of windows up to `tops` (m,), infinite at a cap;
+    and the reported part.
     """
     memories, busy = ravel(op.laws)[1], op.backlogs > 0
     queues, offered, rest = np.split(x, [len(net.links), 2 * len(net.links)])
     rows = list(zip(net.links, memories(rest), queues, offered, strict=True))
     signals = [emit_signal(*row) for row in rows]
     emitted = [alone(signal) for signal in signals]
-    senders = steady_senders(net, list(queues), emitted, tops=tops)
+    caps = [
+        np.minimum(top, own.window.max_window) for top, own in zip(tops, net.flows, strict=True)
+    ]
+    senders = steady_senders(net, list(queues), emitted, tops=caps)
     arriving, accepted = map(np.stack, arrivals(net, emitted, [rate for _, rate in senders]))
     capacities = np.stack([link.capacity for link in net.links])
     excess = np.where(busy, accepted - capacities, queues)
@@ -349,12 +352,13 @@ def _observe_population(
 
 
 def _largest_windows(net: Network, op: OperatingPoint) -> list[Array]:
-    """Of the stationary laws of each group's flows (m,)."""
+    """Of the stationary laws of each group's flows (m,); infinite at a cap."""
     out = []
     for flows in net.flows:
         trips = round_trip(net, flows, tuple(op.queues))
         signal = received(flows, tuple(op.signals[k] for k in flows.route))
-        out.append(population(flows, per_flow(signal, trips), trips).windows[-1])
+        top = population(flows, per_flow(signal, trips), trips).windows[-1]
+        out.append(np.where(top < flows.window.max_window, top, np.inf))
     return out
 
 

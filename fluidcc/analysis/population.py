@@ -115,7 +115,7 @@ def _rules(flows: Flows, signal: Signal, rtt: Num, top: Num | None, points: int)
     width = (top - low) / (points - 1)
     index = np.arange(float(points))[:, None]
     grid = low + width * index
-    w = ops.concatenate([grid[:-1] + width / 2, grid[-1:]])  # of reactions, and at the top
+    w = grid + width / 2  # of reactions; the last point is the largest window, from there on
     sender = Sending(flows, signal, rtt, width)
     acks, growth, kinds = sender.reactions(w)
     kinds = map_tree(lambda v: v + 0.0 * w, kinds)
@@ -123,7 +123,7 @@ def _rules(flows: Flows, signal: Signal, rtt: Num, top: Num | None, points: int)
     least = ops.maximum(rate * width / _MOST_MET, _TINY)  # where windows next to never grow
     places = tuple(ops.clip((kind.landing - low) / width, 0.0, index) for kind in kinds)
     crossing = width / ops.maximum(growth, least)[:-1]
-    return _Rules(w, sender.flight(w), acks, crossing, kinds, places)
+    return _Rules(ops.minimum(w, top), sender.flight(w), acks, crossing, kinds, places)
 
 
 @machine_code(

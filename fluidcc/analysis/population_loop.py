@@ -7,9 +7,10 @@ The queue is the sum of the flights less what the paths hold.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from fluidcc.analysis.sending import Reaction
 from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.laws.law import AbstractFeedback, Signal
 from fluidcc.model.delays import explicit_delays, round_trip
-from fluidcc.model.fluid import steady
+from fluidcc.model.fluid import open_load, steady
 from fluidcc.model.rates import emit_signal, marks_seen, queue_law_rate, received
 from fluidcc.ops import Num
 from fluidcc.programs import flatten, jacobian, machine_code, map_tree, ravel
@@ -278,6 +279,23 @@ class Member(NamedTuple):
         return {k: passage.ahead for k, passage in self.passages.items()}
 
 
+class FileTraffic(NamedTuple):
+    """Files that come to the queues by themselves: a group of the network that is asked about,
+    with its signal and round trip [s]. ACKs clock their packets as those of the flows.
+    """
+
+    name: str
+    flows: Flows
+    signal: Signal
+    trip: float
+    passages: dict[int, Passage]
+
+    @property
+    def ahead(self) -> dict[int, float]:
+        """Delay until its packets reach each queue [s]."""
+        return {k: passage.ahead for k, passage in self.passages.items()}
+
+
 class Clock(NamedTuple):
     """How K queues answer flights and loads at z [1/s], as what flows send follows what leaves the
     queues, a round trip later.
@@ -304,12 +322,12 @@ class Clock(NamedTuple):
             pull[:, k] = self.trips[k] / trip * np.exp(-z * delay)
         return pull
 
-    def by_queues(self, members: list[Member], z: Array) -> Array:
-        """How much the queues resist (W, K, K)."""
+    def by_queues(self, carried: Sequence[Member | FileTraffic], z: Array) -> Array:
+        """How much the queues resist (W, K, K) with what they carry."""
         late = np.exp(-np.outer(z, self.trips))
         out = np.zeros((len(z), len(self.trips), len(self.trips)), complex)
         out[:, *np.diag_indices(len(self.trips))] = 1 - self.shares * late
-        for m in members:
+        for m in carried:
             for (k, there), (j, here) in itertools.permutations(m.passages.items(), 2):
                 delay = there.ahead - here.ahead
                 delay += m.trip if delay < 0 else 0.0
@@ -357,8 +375,8 @@ class QueueAnswer(NamedTuple):
 class PopulationLoop(NamedTuple):
     """The loop through the links of a network, in the fluid model's version, that have a queue.
 
-    `members` has those of each group, and `answers` how the laws of the queues that it passes
-    answer for it.
+    `members` has those of each group, `answers` how the laws of the queues that it passes answer
+    for it, and `files` what comes to the queues by itself.
     """
 
     net: Network
@@ -366,6 +384,17 @@ class PopulationLoop(NamedTuple):
     members: list[list[Member]]
     answers: list[dict[int, QueueAnswer]]
     clock: Clock
+    files: list[FileTraffic]
+
+    @property
+    def heard(self) -> list[int]:
+        """The queues whose signals change with them and reach a sender."""
+        return sorted({
+            i
+            for answers in self.answers
+            for i, law in answers.items()
+            if any(np.any(part[:2]) for part in (law.C, law.d, law.d_arrivals))
+        })  # fmt: skip
 
     @property
     def every(self) -> list[Member]:
@@ -432,7 +461,7 @@ class PopulationLoop(NamedTuple):
         return found
 
     def _queues(self, z: Array, responses: dict[int, Response]) -> tuple[Array, Array]:
-        resisting = self.clock.by_queues(self.every, z)
+        resisting = self.clock.by_queues([*self.every, *self.files], z)
         pulling = np.zeros_like(resisting)
         for own, answers in zip(self.members, self.answers, strict=True):
             emitted = {queue: answer.emit(z) for queue, answer in answers.items()}
@@ -486,10 +515,10 @@ class PopulationLoop(NamedTuple):
             value = np.concatenate([value, self._critical(more)])[first]
         return np.angle(value[1:] / value[:-1])
 
-    def roots(self, unstable: int) -> Array:
+    def roots(self, unstable: int) -> Array | None:
         """Roots (k,) [1/s] from the right, conjugates left out, that Newton's method finds from the
         real axis and from frequencies at which the loop is nearly critical. There may be others
-        left of the imaginary axis; none are given if the unstable ones are not as many as counted.
+        left of the imaginary axis; None if the unstable ones are not as many as counted.
         """
         omega = self.frequencies
         near: Array = abs(self._critical(omega))
@@ -505,7 +534,7 @@ class PopulationLoop(NamedTuple):
             right = sum(2 if root.imag > 0 else 1 for root in found if root.real > 0)
             if right == unstable:
                 return np.array(found, complex)
-        return np.zeros(0, complex)
+        return None
 
     def _polished(self, starts: Array) -> list[complex]:
         """Roots to which Newton's method leads, from the right."""
@@ -547,12 +576,39 @@ def find_loop(eq: Equilibrium) -> PopulationLoop:
             _check_signals(eq, f"flows.{name}", flows, passed)
         members.append(_members(net, op, flows, passed, rate) if passed else [])
         answers.append({i: _answer(net, op, flows, k) for i, k in passed.items()})
+    files = _files(eq, net, links)
     shares = np.array([float(net.links[k].cross) / float(net.links[k].capacity) for k in links])
     slowed = np.zeros(len(links))
-    for m in itertools.chain.from_iterable(members):
+    for own in files:  # in the fluid they are traffic without windows
+        for i, passage in own.passages.items():
+            shares[i] -= passage.share
+    for m in itertools.chain(files, *members):
         for i, passage in m.passages.items():
             slowed[i] += passage.share / m.trip
-    return PopulationLoop(net, links, members, answers, Clock(shares, (1 - shares) / slowed))
+    clock = Clock(shares, (1 - shares) / slowed)
+    return PopulationLoop(net, links, members, answers, clock, files)
+
+
+def _files(eq: Equilibrium, fluid: Network, links: tuple[int, ...]) -> list[FileTraffic]:
+    """The files that come to links with a queue by themselves."""
+    out, op, queues, net = [], eq.op, tuple(eq.op.queues), eq.asked or eq.net
+    place = {name: k for k, name in enumerate(fluid.link_names)}
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        load = open_load(flows)
+        route = [place[net.link_names[k]] for k in flows.route if net.link_names[k] in place]
+        if load is None or not set(route) & set(links):
+            continue
+        own = dataclasses.replace(flows, route=tuple(route), reverse_route=())
+        signal = received(own, tuple(op.signals[k] for k in route))
+        passages = {}
+        for path, k in zip(explicit_delays(fluid, own, queues).trips, route, strict=True):
+            if k in links:
+                share = float(load) / float(fluid.links[k].capacity)
+                ahead = float(np.mean(path.forward))
+                passages[links.index(k)] = Passage(ahead, math.nan, share, math.nan)
+        trip = float(np.mean(round_trip(fluid, own, queues)))
+        out.append(FileTraffic(name, flows, signal, trip, passages))
+    return out
 
 
 def _check_signals(eq: Equilibrium, who: str, flows: Flows, passed: dict[int, int]) -> None:

@@ -100,8 +100,10 @@ class Stability(Result):
         if self.population is not None:
             loop = self.population
             return tuple(
-                loop_curve(link, functools.partial(loop.gain, queue=i), scale=1 / loop.trip)
-                for i, link in enumerate(loop.links)
+                loop_curve(
+                    loop.links[i], functools.partial(loop.gain, queue=i), scale=1 / loop.trip
+                )
+                for i in loop.heard
             )
         return () if self.linear is None or self.margins is None else loop_curves(self.linear)
 
@@ -248,7 +250,8 @@ def _of_population(eq: Any, count: int, certify: bool) -> Stability:
         message = _refused(eq, refusal)
         return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq)
     roots, notes = loop.roots(unstable) if count else np.zeros(0, complex), [eq.message]
-    if count and not len(roots):
+    if roots is None:
+        roots = np.zeros(0, complex)
         notes.append("no roots: those that were found are not as many as the loop turns")
     if eq.kinked:
         notes.append("at a kink of the marking: of one side")
@@ -256,8 +259,7 @@ def _of_population(eq: Any, count: int, certify: bool) -> Stability:
         notes.append("no proof: a frequency response on a grid counts the roots of a population")
     try:
         found = together(
-            margins(functools.partial(loop.gain, queue=i), scale=1 / loop.trip)
-            for i in range(len(loop.links))
+            margins(functools.partial(loop.gain, queue=i), scale=1 / loop.trip) for i in loop.heard
         )
     except ArithmeticError as fault:
         found = None

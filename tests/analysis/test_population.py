@@ -467,6 +467,86 @@ def test_links_without_a_queue_have_packets_in_service_and_in_bunches(trips, cro
     assert found.idle == pytest.approx(1 - link["utilization"], abs=0.01)
 
 
+def in_a_row(first, second, *groups):
+    """Two links, and groups of flows by number, round trip and route."""
+    rules = {"window": NewReno(), "reaction": OncePerRTT()}
+    flows = tuple(
+        fc.Flows(n=np.array([float(n)]), rtt=np.array([trip]), route=route, **rules)
+        for n, trip, route in groups
+    )
+    names = tuple(f"group{k}" for k in range(len(groups)))
+    return fc.Network(
+        links=(first, second), flows=flows, link_names=("first", "second"), flow_names=names
+    )
+
+
+def red(capacity, **changes):
+    """A link with RED."""
+    queue = RED(min_th=30, max_th=150, p_max=0.1, w_q=2e-4, gentle=True, spreading=Wait())
+    return fc.Link(queue=queue, capacity=capacity, buffer=600, delay=0.005, **changes)
+
+
+def droptail(capacity, **changes):
+    """A link with a tail that drops."""
+    return fc.Link(queue=Droptail(), capacity=capacity, delay=0.005, **{"buffer": 600, **changes})
+
+
+def test_a_queue_without_a_signal_has_no_loop_of_its_own():
+    net = in_a_row(red(2000.0), droptail(1100.0), (14, 0.05, (0, 1)), (15, 0.1, (0,)))
+    found = fc.fluctuations(net)
+    assert found.message.startswith("links.second: a queue of 20.35 +- 19.5 packets often empties")
+    loop = fc.stability(fc.replace(net, {"model.closure": "population"}))
+    assert loop.stable and loop.phase_margin > 0 and len(loop.curves()) == 1
+
+
+def test_equal_flows_in_two_groups_are_one_stream():
+    one, two = (
+        fc.fluctuations(in_a_row(droptail(2400.0), red(2000.0), *groups)).links["first"].queue
+        for groups in ([(20, 0.08, (0, 1))], [(10, 0.08, (0, 1))] * 2)
+    )
+    assert (one.mean, one.std) == pytest.approx((two.mean, two.std), rel=1e-9)
+
+
+def test_links_that_bunches_would_fill_have_no_numbers():
+    narrow = droptail(2505.0, buffer=20, cross=1000.0)
+    full = droptail(2500.0, cross=1000.0)
+    for link in (narrow, full):
+        found = fc.fluctuations(in_a_row(red(1500.0), link, (20, 0.05, (0, 1))))
+        assert found.status == "regular" and found.links["first"].queue.std > 0
+        assert math.isnan(found.links["second"].queue.mean)
+
+
+def test_a_part_of_what_a_faster_queue_lets_go_comes_in_bunches():
+    net = in_a_row(red(2000.0), droptail(1500.0), (11, 0.05, (0, 1)), (11, 0.05, (0,)))
+    packets = fc.simulate_packets(net, until=150, warmup=30, seeds=(1, 2)).complete()
+    mean = packets.mean["links"]["second"]["number_in_system_mean"]
+    assert fc.fluctuations(net).links["second"].queue.mean == pytest.approx(mean, abs=0.1)
+
+
+@pytest.mark.parametrize("cap", [5.0, 6.3])
+def test_windows_at_a_cap_are_whole(cap):
+    law = NewReno(max_window=cap)
+    link = dataclasses.replace(red(1500.0), delay=0.0)
+    flows = fc.Flows(
+        window=law, reaction=OncePerRTT(), n=np.array([20.0]), rtt=np.array([0.05])
+    )  # fmt: skip
+    net = fc.Network(
+        links=(link,), flows=(flows,), flow_names=("tcp",), closure="population"
+    )  # fmt: skip
+    queue = fc.equilibrium(net).links["bottleneck"].queue
+    packets = fc.simulate_packets(net, until=150, warmup=30, seeds=(1, 2)).complete()
+    mean = packets.mean["links"]["bottleneck"]["number_in_system_mean"]
+    assert queue == pytest.approx(mean, rel=0.03)
+    if cap % 1:
+        by_cap = fc.gradient(net, "queue", ["flow.window.max_window"])
+        low, high = (
+            fc.equilibrium(fc.replace(net, {"flow.window.max_window": cap + d}))
+            for d in (-0.1, 0.1)
+        )
+        rise = (high.links["bottleneck"].queue - low.links["bottleneck"].queue) / 0.2
+        assert by_cap.derivatives["flow.window.max_window"] == pytest.approx(rise, rel=0.15)
+
+
 def mice(share, size):
     """Flows that last, and a share of the link that is files of one size."""
     rules = {"window": NewReno(), "reaction": OncePerRTT()}
@@ -490,6 +570,8 @@ def test_files_that_come_by_themselves_move_the_queue_as_packets_do(share):
     link, queue = packets.mean["links"]["bottleneck"], found.links["bottleneck"].queue
     assert queue.mean == pytest.approx(link["number_in_system_mean"], rel=0.05)
     assert queue.std == pytest.approx(math.sqrt(link["number_in_system_var"]), rel=0.15)
+    margin = fc.stability(fc.replace(net, {"model.closure": "population"})).phase_margin
+    assert found.margin <= 2 * math.sin(math.radians(min(margin, 180)) / 2) + 1e-9
 
 
 def test_files_that_come_by_themselves_count_in_derivatives():
