@@ -13,8 +13,8 @@ import pytest
 import fluidcc as fc
 from fluidcc import ops
 from fluidcc.analysis import population_loop
+from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.population import mean_window, moments
-from fluidcc.analysis.population_loop import Answering
 from fluidcc.laws import RED, Droptail, ECNMod, Files, NewReno, OncePerRTT, PerMark, Reno, Wait
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
 from fluidcc.laws.parameters import param, state

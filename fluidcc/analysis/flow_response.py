@@ -1,0 +1,223 @@
+"""How one flow of a population answers signals: linear responses of its flight, and its noise.
+
+A signal that a sender reacts to changes its flight for some round trips, and one more of them what
+would have followed. Senders answer by the stationary law of their windows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fluidcc.analysis.linear import Array
+from fluidcc.analysis.orbits import OrbitLaw
+from fluidcc.analysis.population import Population, stationary_law
+from fluidcc.analysis.sending import Reaction
+from fluidcc.laws.law import Signal
+from fluidcc.model.rates import marks_seen
+from fluidcc.ops import Num
+from fluidcc.programs import machine_code, map_tree
+from fluidcc.scenario.network import Flows
+
+_NUDGE = 0.03  # of a probability, for the slope of the mean flight
+_SHORTEST = 1e-9  # round trips; keeps ramps finite
+_FLAT = 1e-9  # packets: an answer that is none
+_STILL = 1e-6  # rad per round trip: slow enough for the mean
+
+PER_TRIP = np.unique(np.concatenate([
+    np.geomspace(1e-3, 0.2, 64), np.linspace(0.2, 12.0, 720), np.geomspace(12.0, 100.0, 60)
+]))  # fmt: skip
+"""Frequencies that resolve what happens within some round trips [rad per round trip]."""
+
+
+class Response(NamedTuple):
+    """Responses (W,) of one flow, at frequencies [rad per round trip] or at complex ones.
+
+    `by_mark` and `by_loss` are those of its mean flight to the probabilities of marks and losses,
+    `by_trip` to the logarithm of the round trip, as windows that remember grow by time;
+    `power` is the spectral density of its flight under independent signals [packet^2 x round
+    trip], and `mean` that of signals which come evenly: what all of a round trip do to the flight.
+    """
+
+    by_mark: Array
+    by_loss: Array
+    by_trip: Array
+    power: Array
+    mean: Array
+
+
+def _decay(z: Array, time: Array) -> Array:
+    """exp(-z time), by real functions, which are faster."""
+    angle = np.imag(z) * time
+    found = np.empty(angle.shape, complex)
+    found.real, found.imag = np.cos(angle), -np.sin(angle)
+    return found * np.exp(-np.real(z) * time) if np.any(np.real(z)) else found
+
+
+def _until_listening(z: Array, kind: Reaction, late: Array, flight: float) -> Array:
+    """Transform (M, W) of the flight beyond its mean from a reaction until the sender listens, with
+    the factor `late` of that delay; if it listens at once, of the flight beyond that of the window
+    left.
+    """
+    silence, waits = np.maximum(kind.silence, _SHORTEST), kind.dwell > 0
+    before = np.where(waits, kind.before - flight, kind.before - kind.after)
+    after = np.where(waits, kind.after - flight, 0.0)
+    fall = _decay(z, silence)
+    end = np.where(kind.dwell > silence, late, fall)
+    ramp = (1 - fall * (1 + z * silence)) / (z**2 * silence)
+    return before * (1 - fall) / z + (after - before) * ramp + after * (fall - end) / z
+
+
+@machine_code(
+    "complex128[:, :, ::1](complex128[:, ::1], complex128[:, ::1], complex128[:, :, ::1],"
+    " int64[:, ::1], float64[:, ::1])"
+)
+def _values(stay, given, back, below, above):
+    """What follows from each point of a grid and from its top (M + 1, 2, W): of 1 at the lowest,
+    and of what is `given` (M, W).
+
+    From a point on: the flight until the next point, which the share `stay` (M, W) reaches, or what
+    a reaction brings, by `back` (K, M, W) to the points `below` (K, M) and the shares `above` of
+    those above these. Reactions lead down, so that each point follows from those below, up to the
+    value of the lowest, which the top decides: there no window grows.
+    """
+    kinds, points, frequencies = back.shape
+    value = np.zeros((points + 1, 2, frequencies), np.complex128)
+    value[0, 0] = 1.0
+    for i in range(points):
+        left = value[i].copy()
+        for j in range(kinds):
+            k, share = below[j, i], above[j, i]
+            left -= back[j, i] * ((1 - share) * value[k] + share * value[k + 1])
+        left[1] -= given[i]
+        value[i + 1] = left / stay[i]
+    return value
+
+
+def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
+    """Of marks first, then of losses of each kind: reactions of a flow per round trip at each
+    window (M, 1), and the transform (M, W) at z [per round trip] of what each does to its flight.
+    """
+    w, flights, flight = found.windows, found.flights, found.flight[0]
+    z = z[None]
+    kinds = [map_tree(lambda v: np.broadcast_to(v, w.shape), kind) for kind in found.kinds]
+    rates = [found.ack_ratio[0] * kind.rate for kind in kinds]
+    crossing = found.crossing / found.ack_ratio[0]
+    below = [np.minimum(place.astype(int), len(w) - 2) for place in found.places]
+    above = [place - k for place, k in zip(found.places, below, strict=True)]
+    late = [_decay(z, kind.dwell) for kind in kinds]
+    spent = [
+        _until_listening(z, kind, delay, flight) for kind, delay in zip(kinds, late, strict=True)
+    ]
+    met = np.sum(rates, axis=0)
+    leaving = z + met
+    stay = np.zeros(leaving.shape, complex)
+    stay[:-1] = _decay(z, crossing) * np.exp(-met[:-1] * crossing)
+    held = (1 - stay) / leaving
+    given = held * (flights - flight + sum(r * s for r, s in zip(rates, spent, strict=True)))
+    stay[-1] = 1.0
+    value = _values(
+        stay,
+        given,
+        np.stack([held * r * delay for r, delay in zip(rates, late, strict=True)]),
+        np.concatenate(below, axis=1).T.copy(),
+        np.concatenate(above, axis=1).T.copy(),
+    )
+    whole = value[:-1, 1] - value[:-1, 0] * value[-1, 1] / value[-1, 0]
+    middle = np.concatenate([(whole[:-1] + whole[1:]) / 2, whole[-1:]])
+    changes = [
+        s + delay * ((1 - share) * whole[k[:, 0]] + share * whole[k[:, 0] + 1]) - middle
+        for s, delay, k, share in zip(spent, late, below, above, strict=True)
+    ]
+    return [found.time * r for r in rates], changes
+
+
+class Answering:
+    """A flow that answers signals at a round trip [s] by its stationary law.
+
+    At frequency 0 the mean flight answers as its derivative says. Reactions alone give somewhat
+    less: signals on ACKs that come in bunches after a reaction, and the repairs that a loss more
+    brings, are in the stationary law by their means.
+    """
+
+    def __init__(self, flows: Flows, signal: Signal, trip: float) -> None:
+        def law(signals: list[Signal], trips: list[float], top: Num | None = None) -> Any:
+            columns = Signal(*np.array([[float(v) for v in one] for one in signals]).T)
+            return stationary_law(flows, columns, np.array(trips), top=top)
+
+        self.law: Population | OrbitLaw = law([signal], [trip])
+        seen = {"mark": float(marks_seen(flows, signal)), "drop": float(signal.drop)}
+        self._probabilities = tuple(seen.values())
+        varied, (low, high) = [name for name in seen if seen[name] > 0], (1 - _NUDGE, 1 + _NUDGE)
+        nudged = [
+            signal._replace(**{name: by * float(getattr(signal, name))})
+            for name in varied
+            for by in (low, high)
+        ]
+        trips = [trip] * len(nudged)
+        if isinstance(self.law, OrbitLaw):
+            nudged, trips = [*nudged, signal, signal], [*trips, low * trip, high * trip]
+        top = np.full(len(trips), float(self.law.windows[-1, 0]))
+        rises = np.diff(law(nudged, trips, top).flight.reshape((-1, 2)))[:, 0] / (2 * _NUDGE)
+        _, means, by_trip = self._sums(np.array([1j * _STILL]))
+        self._gains = [0.0, 0.0]
+        for name, rise in zip(varied, rises, strict=False):
+            k = list(seen).index(name)
+            self._gains[k] = float(rise / means[k][0].real / seen[name])
+        answers = float(by_trip[0].real)
+        self._trip_gain = float(rises[-1]) / answers if abs(answers) > _FLAT else 0.0
+        self._tables: dict[int, tuple[Array, Array, Array]] = {}
+
+    def _sums(self, z: Array) -> tuple[list[Array], list[Array], Array]:
+        """Sums over reactions to marks, and to losses: of squares, and of what they do; and what a
+        longer round trip does.
+        """
+        by_trip = np.zeros(len(z))
+        if isinstance(self.law, OrbitLaw):
+            flight = self.law.flight[0]
+            row, kinds = z[None], self.law.kinds
+            away = [_until_listening(row, own, _decay(row, own.dwell), flight) for own in kinds]
+            powers, means, by_trip = self.law.sums(z, away)
+        else:
+            pairs = list(zip(*_reactions(self.law, z), strict=True))
+            means = [(m * c).sum(axis=0) for m, c in pairs]
+            powers = [(m * abs(c) ** 2).sum(axis=0) for m, c in pairs]
+        summed = [[each[0], sum(each[1:], np.zeros(len(z)))] for each in (powers, means)]
+        return *summed, by_trip  # type: ignore[return-value]
+
+    def at(self, z: Array) -> Response:
+        """Responses at z [per round trip]."""
+        powers, means, by_trip = self._sums(z)
+        by_mark, by_loss = (gain * mean for gain, mean in zip(self._gains, means, strict=True))
+        marked, lost = self._probabilities
+        return Response(
+            by_mark, by_loss, self._trip_gain * by_trip, powers[0] + powers[1],
+            marked * by_mark + lost * by_loss,
+        )  # fmt: skip
+
+    def _table(self, every: int) -> tuple[Array, Array, Array]:
+        """Frequencies, responses there and their slopes."""
+        if every not in self._tables:
+            nodes = PER_TRIP[::every]
+            if every // 2 in self._tables:
+                table = self._tables[every // 2][1][:, ::2]
+            else:
+                table = np.stack(self.at(1j * nodes))
+            self._tables[every] = nodes, table, np.gradient(table, nodes, axis=1)
+        return self._tables[every]
+
+    def on_axis(self, omega: Array, every: int = 1) -> Response:
+        """Responses at frequencies [rad per round trip], by cubic interpolation between one of so
+        many of those that resolve them.
+        """
+        nodes, table, slopes = self._table(every)
+        omega = np.clip(omega, nodes[0], nodes[-1])
+        k = np.clip(np.searchsorted(nodes, omega) - 1, 0, len(nodes) - 2)
+        gap = nodes[k + 1] - nodes[k]
+        t = (omega - nodes[k]) / gap
+        (a, b), (da, db) = ((v[:, k], v[:, k + 1]) for v in (table, slopes))
+        rise = b - a
+        bent = (1 - t) * (gap * da - rise) - t * (gap * db - rise)
+        found = Response(*(a + t * (rise + (1 - t) * bent)))
+        return found._replace(power=np.real(found.power))
