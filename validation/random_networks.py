@@ -144,7 +144,7 @@ def judge(net: fc.Network, number: int) -> Iterator[dict[str, Any]]:
         found, wide = (part["links"][name] for part in (summary.mean, summary.ci95))
         std, variance = math.sqrt(found["number_in_system_var"]), wide["number_in_system_var"]
         both = [eq.links[name] for eq in (mean, population)]
-        spread = noise.links[name].queue.std if name in noise.links else math.nan
+        spread = noise.links[name].queue.std
         queue = "number_in_system_mean"
         for quantity, values, packets, ci95 in (
             ("queue", [link.queue for link in both], found[queue], wide[queue]),

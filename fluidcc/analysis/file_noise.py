@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.population import Sending
+from fluidcc.analysis.sending import Sending
 from fluidcc.laws.law import Signal
 from fluidcc.model.rates import marks_seen
 from fluidcc.scenario.network import Flows

@@ -28,6 +28,7 @@ from fluidcc.analysis.population_loop import (
     NoLoop,
     PopulationLoop,
     QueueAnswer,
+    distance_from_critical,
     find_loop,
 )
 from fluidcc.analysis.short_queues import packets_at
@@ -95,6 +96,9 @@ class Spread:
     mean: float
     std: float
     quantiles: Mapping[float, float] = dataclasses.field(default_factory=dict)
+
+
+_UNKNOWN = Spread(math.nan, math.nan)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,11 +227,11 @@ def fluctuations(net: Network) -> Fluctuations:
         for k in loop.links:
             _check_loads(net, eq.net.link_names[k])
         omega, unstable = loop.frequencies, loop.unstable()
-        each = [1 + loop.gain(omega, i) for i in range(len(loop.links))]
-        distance = abs(np.array(each)).min(axis=0)
+        resisting, pulling = loop.queues(omega)
+        distance = distance_from_critical(resisting, pulling)
         margin = float(distance.min())
         _check_loop(unstable, margin, float(omega[int(np.argmin(distance))]))
-        return _describe(eq, loop, omega, margin)
+        return _describe(eq, loop, omega, np.linalg.inv(resisting - pulling), margin)
     except NoLoop as refusal:
         return _refuse(eq, str(refusal), margin)
 
@@ -334,10 +338,12 @@ class _Spectrum(NamedTuple):
         return float(area) / math.pi
 
 
-def _describe(eq: Equilibrium, loop: PopulationLoop, omega: Array, margin: float) -> Fluctuations:
-    """Fluctuations by a loop at its frequencies (W,) [rad/s], which keeps a `margin` from -1."""
-    resisting, pulling = loop.queues(omega)
-    answer = np.linalg.inv(resisting - pulling)
+def _describe(
+    eq: Equilibrium, loop: PopulationLoop, omega: Array, answer: Array, margin: float
+) -> Fluctuations:
+    """Fluctuations by a loop at its frequencies (W,) [rad/s], at which queues `answer` pulls on
+    them (W, K, K), and which keeps a `margin` from -1.
+    """
     power = _disturbances(eq, loop, omega)
     power = answer @ power @ answer.conj().swapaxes(1, 2)
     own = np.maximum(np.real(np.einsum("wkk->kw", power)), 0.0)
@@ -395,7 +401,7 @@ def _without_queue(eq: Equilibrium, k: int) -> LinkFluctuations:
 def _disturbances(eq: Equilibrium, loop: PopulationLoop, omega: Array) -> Array:
     """Spectra (W, K, K) [packet^2 s] of the pulls on the queues if no signal answered them."""
     clock, op, z = loop.clock, eq.op, 1j * omega
-    pulls = [m.number * clock.by_flight(m.trip, m.ahead, z) for m in loop.every]
+    pulls = [m.number * clock.by_flight(m, z) for m in loop.every]
     answers = [m.answering.on_axis(omega * m.trip) for m in loop.every]
     power = np.zeros((len(omega), len(loop.links), len(loop.links)), complex)
     for m, pull, found in zip(loop.every, pulls, answers, strict=True):
@@ -405,7 +411,7 @@ def _disturbances(eq: Equilibrium, loop: PopulationLoop, omega: Array) -> Array:
             spectrum = spectrum_of_files(own.flows, own.signal, own.trip, omega)
         except ValueError as fault:
             raise NoLoop(f"flows.{own.name}: {fault}") from None
-        power += _squared(clock.by_flight(own.trip, own.ahead, z), spectrum)
+        power += _squared(clock.by_flight(own, z), spectrum)
     plain = all(isinstance(flows.marking, Plain) for flows in loop.net.flows)
     for i, k in enumerate(loop.links):
         link = loop.net.links[k]
@@ -443,9 +449,9 @@ def _of_others(eq: Equilibrium, loop: PopulationLoop, i: int, z: Array) -> Array
 
 
 def _refuse(eq: Equilibrium, why: str, margin: float) -> Fluctuations:
-    unknown = Spread(math.nan, math.nan)
-    links = {name: LinkFluctuations(unknown, unknown, unknown, math.nan) for name in eq.links}
-    groups = {name: FlowsFluctuations(unknown, unknown) for name in eq.flows}
+    unknown = LinkFluctuations(_UNKNOWN, _UNKNOWN, _UNKNOWN, math.nan)
+    links = dict.fromkeys(eq.links, unknown)
+    groups = dict.fromkeys(eq.flows, FlowsFluctuations(_UNKNOWN, _UNKNOWN))
     none = np.zeros(0)
     return Fluctuations("refused", why, margin, math.nan, links, groups, none, {}, eq)
 
@@ -459,8 +465,7 @@ def _normal(mean: float, std: float) -> Spread:
 def _window(own: list[Member]) -> FlowsFluctuations:
     """Window and rate of one flow, the means over a group; not known if it passes no queue."""
     if not own:
-        unknown = Spread(math.nan, math.nan)
-        return FlowsFluctuations(unknown, unknown)
+        return FlowsFluctuations(_UNKNOWN, _UNKNOWN)
     each, numbers = [moments(m.answering.law) for m in own], np.array([m.number for m in own])
 
     def over_flows(values: Any) -> float:

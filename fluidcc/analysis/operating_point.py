@@ -136,18 +136,18 @@ def steady_senders(
     windows: list | None = None,
     near: list | None = None,
     tops: list[Num] | None = None,
-    known: dict[int, Any] | None = None,
+    settled: dict[int, Any] | None = None,
 ) -> list[tuple[Any, Num]]:
     """Senders at equilibrium under the signals of the links, and the rates (m,) of their sources;
     `windows` (m,) of each group, if given, are fixed, and `near` are pairs of windows between which
-    they probably are. Populations have windows up to `tops` (m,), if given. What is
-    `known` of a group, by its number, is taken as it is.
+    they probably are. Populations have windows up to `tops` (m,), if given. Groups that are
+    `settled`, by their numbers, are taken as they are.
     """
     out, growth_on_all_acks = [], net.rates == "mgt"
     queues = tuple(queue_at(backlog) for backlog in backlogs)
     for i, flows in enumerate(net.flows):
-        if known is not None and i in known:
-            out.append(known[i])
+        if settled is not None and i in settled:
+            out.append(settled[i])
             continue
         rtt = round_trip(net, flows, queues)
         cases = [
@@ -274,12 +274,12 @@ def _steady_link(
     """
     link = net.links[k]
     passing = {i: None for i, flows in enumerate(net.flows) if k in flows.route}
-    others_senders = steady_senders(net, backlogs, emitted, known=passing)
-    fixed = {i: own for i, own in enumerate(others_senders) if i not in passing}
+    others = enumerate(steady_senders(net, backlogs, emitted, settled=passing))
+    settled = {i: own for i, own in others if i not in passing}
 
     def excess(known: _Known, place: Num, backlog: Num, signal: SteadySignal) -> Num:
         others = _with(backlogs, k, backlog), _with(emitted, k, signal)
-        senders = steady_senders(net, *others, near=known.around(place), known=fixed)
+        senders = steady_senders(net, *others, near=known.around(place), settled=settled)
         known.add(place, _windows(net, senders))
         offered, accepted = arrivals(net, others[1], [rate for _, rate in senders])
         idle = offered[k] - offered_rate(link, backlog)

@@ -70,11 +70,6 @@ class Member(NamedTuple):
     answering: Answering
     passages: dict[int, Passage]
 
-    @property
-    def ahead(self) -> dict[int, float]:
-        """Delay until its packets reach each queue [s]."""
-        return {k: passage.ahead for k, passage in self.passages.items()}
-
 
 class FileTraffic(NamedTuple):
     """Files that come to the queues by themselves: a group of the network that is asked about,
@@ -86,11 +81,6 @@ class FileTraffic(NamedTuple):
     signal: Signal
     trip: float
     passages: dict[int, Passage]
-
-    @property
-    def ahead(self) -> dict[int, float]:
-        """Delay until its packets reach each queue [s]."""
-        return {k: passage.ahead for k, passage in self.passages.items()}
 
 
 class Clock(NamedTuple):
@@ -112,11 +102,11 @@ class Clock(NamedTuple):
     shares: Array
     trips: Array
 
-    def by_flight(self, trip: float, ahead: dict[int, float], z: Array) -> Array:
-        """Pull (W, K) of a flow's flight on the queues that its packets reach after delays [s]."""
+    def by_flight(self, m: Member | FileTraffic, z: Array) -> Array:
+        """Pull (W, K) of a flight on the queues that its packets pass."""
         pull = np.zeros((len(z), len(self.trips)), complex)
-        for k, delay in ahead.items():
-            pull[:, k] = self.trips[k] / trip * np.exp(-z * delay)
+        for k, passage in m.passages.items():
+            pull[:, k] = self.trips[k] / m.trip * np.exp(-z * passage.ahead)
         return pull
 
     def by_queues(self, carried: Sequence[Member | FileTraffic], z: Array) -> Array:
@@ -210,6 +200,11 @@ class PopulationLoop(NamedTuple):
         return [known[i] for i in range(len(self.links))]
 
     @property
+    def _rates(self) -> Array:
+        """Moduli of the eigenvalues of all laws [1/s]."""
+        return np.concatenate([law.rates for law in self.laws])
+
+    @property
     def frequencies(self) -> Array:
         """Frequencies [rad/s] that resolve the loop."""
         return self._one_of(1)
@@ -218,8 +213,7 @@ class PopulationLoop(NamedTuple):
         """One of so many of the frequencies [rad/s] that resolve the loop."""
         trips = [m.trip for m in self.every]
         low = PER_TRIP[0] / max(trips)
-        rates = np.concatenate([law.rates for law in self.laws])
-        slow = [rate for rate in rates if 0 < _SLOWER * rate < low]
+        slow = [rate for rate in self._rates if 0 < _SLOWER * rate < low]
         before = np.geomspace(_SLOWER * min(slow), low, _BEFORE) if slow else np.zeros(0)
         nodes = PER_TRIP[::every]
         return np.unique(np.concatenate([before, nodes / max(trips), nodes / min(trips)]))
@@ -228,10 +222,7 @@ class PopulationLoop(NamedTuple):
         """Response (W,) of the loop cut at the signal of a queue, those of others closed, at
         frequencies [rad/s], with its sign changed: at -1 it is critical.
         """
-        resisting, pulling = self.queues(omega)
-        closed = resisting - pulling
-        pulling[:, :, queue] = 0.0
-        return np.linalg.det(closed) / np.linalg.det(resisting - pulling) - 1
+        return _cut(*self.queues(omega), queue)
 
     def queues(self, omega: Array, every: int = 1) -> tuple[Array, Array]:
         """How much the queues resist (W, K, K), and how much their signals to the flows pull on
@@ -263,7 +254,7 @@ class PopulationLoop(NamedTuple):
         for own, answers in zip(self.members, self.answers, strict=True):
             emitted = {queue: answer.emit(z) for queue, answer in answers.items()}
             for m in own:
-                found, pull = responses[id(m)], m.number * self.clock.by_flight(m.trip, m.ahead, z)
+                found, pull = responses[id(m)], m.number * self.clock.by_flight(m, z)
                 for queue, (mark, drop, _) in emitted.items():
                     capacity = float(self.net.links[self.links[queue]].capacity)
                     answered = found.by_mark * mark + found.by_loss * drop
@@ -293,8 +284,7 @@ class PopulationLoop(NamedTuple):
                 break
         else:
             turned = self._turns()
-        rates = np.concatenate([law.rates for law in self.laws])
-        integrating = int((rates < _INTEGRATES / self.trip).sum())
+        integrating = int((self._rates < _INTEGRATES / self.trip).sum())
         roots = -turned.sum() / math.pi + integrating / 2
         if abs(roots - round(roots)) > _WHOLE or round(roots) < 0:
             raise NoLoop(f"the loop makes {roots:.3g} half turns, which is no count of roots")
@@ -358,6 +348,21 @@ class PopulationLoop(NamedTuple):
         """1 + L at z [1/s]."""
         resisting, pulling = self._queues(z, self._responses(z, Answering.at))
         return np.linalg.det(resisting - pulling) / np.linalg.det(resisting)
+
+
+def _cut(resisting: Array, pulling: Array, queue: int) -> Array:
+    """Response (W,) of a loop of K queues (W, K, K), cut at the signal of one."""
+    others = pulling.copy()
+    others[:, :, queue] = 0.0
+    return np.linalg.det(resisting - pulling) / np.linalg.det(resisting - others) - 1
+
+
+def distance_from_critical(resisting: Array, pulling: Array) -> Array:
+    """Distance (W,) from -1 of the nearest of the loops that cuts at each of K queues leave, from
+    how much the queues resist and their signals pull (W, K, K).
+    """
+    each = [1 + _cut(resisting, pulling, queue) for queue in range(resisting.shape[-1])]
+    return abs(np.array(each)).min(axis=0)
 
 
 def find_loop(eq: Equilibrium) -> PopulationLoop:

@@ -388,13 +388,7 @@ def population(name, **changes):
 
 def chain(*routes, w_q=2e-4, n=20.0):
     """Two links with RED, and groups of flows along routes."""
-    links = tuple(
-        fc.Link(
-            queue=RED(min_th=30, max_th=150, p_max=0.1, w_q=w_q, gentle=True, spreading=Wait()),
-            capacity=capacity, buffer=600, delay=0.005,
-        )
-        for capacity in (1500.0, 2000.0)
-    )  # fmt: skip
+    links = tuple(red(capacity, w_q=w_q) for capacity in (1500.0, 2000.0))
     flows = tuple(
         fc.Flows(
             window=NewReno(), reaction=OncePerRTT(), n=np.array([n]),
@@ -450,12 +444,11 @@ def test_a_chain_fluctuates_as_its_packets_do():
 @pytest.mark.parametrize("first", [True, False])
 def test_links_without_a_queue_have_packets_in_service_and_in_bunches(trips, cross, within, first):
     rules = {"window": NewReno(), "reaction": OncePerRTT(), "route": (0, 1)}
-    queue = RED(min_th=30, max_th=150, p_max=0.1, w_q=1e-4, gentle=True, spreading=Wait())
-    red = fc.Link(queue=queue, capacity=2000.0, buffer=600, delay=0.005)
-    wide = fc.Link(queue=Droptail(), capacity=4000 + cross, buffer=600, delay=0.005, cross=cross)
+    narrow, wide = red(2000.0, w_q=1e-4), droptail(4000 + cross, cross=cross)
     n, trips = np.full(len(trips), 20 / len(trips)), np.asarray(trips, float)
     net = fc.Network(
-        links=(wide, red) if first else (red, wide), flows=(fc.Flows(n=n, rtt=trips, **rules),),
+        links=(wide, narrow) if first else (narrow, wide),
+        flows=(fc.Flows(n=n, rtt=trips, **rules),),
         link_names=("wide", "red") if first else ("red", "wide"), flow_names=("tcp",),
     )  # fmt: skip
     found = fc.fluctuations(net).links["wide"]
@@ -480,10 +473,10 @@ def in_a_row(first, second, *groups):
     )
 
 
-def red(capacity, **changes):
+def red(capacity, *, w_q=2e-4, **changes):
     """A link with RED."""
-    queue = RED(min_th=30, max_th=150, p_max=0.1, w_q=2e-4, gentle=True, spreading=Wait())
-    return fc.Link(queue=queue, capacity=capacity, buffer=600, delay=0.005, **changes)
+    queue = RED(min_th=30, max_th=150, p_max=0.1, w_q=w_q, gentle=True, spreading=Wait())
+    return fc.Link(queue=queue, capacity=capacity, **{"buffer": 600, "delay": 0.005, **changes})
 
 
 def droptail(capacity, **changes):
@@ -526,7 +519,7 @@ def test_a_part_of_what_a_faster_queue_lets_go_comes_in_bunches():
 @pytest.mark.parametrize("cap", [5.0, 6.3])
 def test_windows_at_a_cap_are_whole(cap):
     law = NewReno(max_window=cap)
-    link = dataclasses.replace(red(1500.0), delay=0.0)
+    link = red(1500.0, delay=0.0)
     flows = fc.Flows(
         window=law, reaction=OncePerRTT(), n=np.array([20.0]), rtt=np.array([0.05])
     )  # fmt: skip
@@ -550,10 +543,9 @@ def test_windows_at_a_cap_are_whole(cap):
 def mice(share, size):
     """Flows that last, and a share of the link that is files of one size."""
     rules = {"window": NewReno(), "reaction": OncePerRTT()}
-    queue = RED(min_th=30, max_th=150, p_max=0.1, w_q=2e-4, gentle=True, spreading=Wait())
     files = Files(file=size, sizes="constant", arrivals=share * CAPACITY / size)
     return fc.Network(
-        links=(fc.Link(queue=queue, capacity=CAPACITY, buffer=800),),
+        links=(red(CAPACITY, buffer=800, delay=0.0),),
         flows=(
             fc.Flows(n=np.array([20.0]), rtt=np.array([0.08]), **rules),
             fc.Flows(n=np.array([1.0]), rtt=np.array([TRIP]), traffic=files, **rules),
