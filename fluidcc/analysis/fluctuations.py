@@ -390,8 +390,7 @@ def _link(eq: Equilibrium, loop: PopulationLoop, i: int, found: _Spectrum) -> Li
 def _without_queue(eq: Equilibrium, k: int) -> LinkFluctuations:
     """Packets at a link without a queue; their quantiles are not known."""
     capacity, average = float(eq.net.links[k].capacity), eq.links[eq.net.link_names[k]].average
-    mean, std = packets_at(eq, k)
-    used = float(eq.op.accepted[k]) / capacity
+    mean, std, used = packets_at(eq, k)
     return LinkFluctuations(
         Spread(mean, std), Spread(average, math.nan), Spread(mean / capacity, std / capacity),
         max(1 - used, 0.0),

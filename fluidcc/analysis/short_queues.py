@@ -17,9 +17,10 @@ _SIGMAS = 2.0  # between the mean and a full buffer
 _NONE = 1e-9  # of the arrivals
 
 
-def packets_at(eq: Equilibrium, k: int) -> tuple[float, float]:
-    """Mean and standard deviation over time of the packets at link k, which has no queue; NaN if
-    that is not known: at a full link, or a buffer that such packets would fill.
+def packets_at(eq: Equilibrium, k: int) -> tuple[float, float, float]:
+    """Mean and standard deviation over time of the packets at link k, which has no queue, and its
+    utilization; NaN if they are not known: at a full link, or a buffer that such packets would
+    fill.
 
     With utilization r, streams that are shares p of the arrivals and s of what their queue lets go,
     and other traffic at random, the mean is r + w (1 - sum p s), with w = r^2 / (2 (1 - r)) that of
@@ -37,11 +38,12 @@ def packets_at(eq: Equilibrium, k: int) -> tuple[float, float]:
     spaced = sum(v**2 / float(net.links[queue].capacity) for (queue, _), v in streams.items())
     random = 1 - spaced / arrivals
     if r >= 1:
-        return (1.0, 0.0) if random <= _NONE else (math.nan, math.nan)
+        return (1.0, 0.0, r) if random <= _NONE else (math.nan, math.nan, r)
     waiting = r**2 / (2 * (1 - r))
     spread = waiting * (3 - 2 * r) + r**3 / (3 * (1 - r)) + waiting**2
     mean, std = r + random * waiting, math.sqrt(r * (1 - r) + random * spread)
-    return (mean, std) if mean + _SIGMAS * std < float(link.buffer) else (math.nan, math.nan)
+    fits = mean + _SIGMAS * std < float(link.buffer)
+    return (mean, std, r) if fits else (math.nan, math.nan, r)
 
 
 def _streams(eq: Equilibrium, k: int) -> tuple[dict[tuple[int, float], float], float]:

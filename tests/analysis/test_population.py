@@ -516,6 +516,15 @@ def test_a_part_of_what_a_faster_queue_lets_go_comes_in_bunches():
     assert fc.fluctuations(net).links["second"].queue.mean == pytest.approx(mean, abs=0.1)
 
 
+def test_calls_at_a_link_without_a_queue_take_their_time():
+    voice = fc.load("misra2003/persistent_newreno").links[0].voice
+    calls = dataclasses.replace(voice, arrivals=0.4, most=80)
+    net = in_a_row(red(1500.0), droptail(2500.0, voice=calls), (20, 0.05, (0, 1)))
+    packets = fc.simulate_packets(net, until=230, warmup=30, seeds=(1, 2)).complete()
+    used = packets.mean["links"]["second"]["utilization"]
+    assert fc.fluctuations(net).links["second"].idle == pytest.approx(1 - used, abs=0.01)
+
+
 @pytest.mark.parametrize("cap", [5.0, 6.3])
 def test_windows_at_a_cap_are_whole(cap):
     law = NewReno(max_window=cap)
