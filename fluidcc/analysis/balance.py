@@ -14,7 +14,6 @@ from fluidcc import ops
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.local_model import constant_inputs, local_state
 from fluidcc.analysis.operating_point import OperatingPoint, Regime
-from fluidcc.analysis.population import grid_error, needs_round_trip
 from fluidcc.analysis.sliding import (
     LOAD,
     SIGNAL,
@@ -25,7 +24,7 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
-from fluidcc.analysis.steady_laws import after_arrivals, neighbour, per_flow, tick_change
+from fluidcc.analysis.steady_laws import after_arrivals, neighbour, tick_change
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
     Outputs,
@@ -34,10 +33,9 @@ from fluidcc.model.delays import (
     make_outputs,
     output_index,
     output_indices,
-    round_trip,
     signal_fields,
 )
-from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux, received
+from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux
 from fluidcc.ops import Num
 from fluidcc.programs import batch, compiled, flatten, leaves, map_tree, ravel
 from fluidcc.scenario.network import Network
@@ -194,12 +192,8 @@ def _unbalanced_populations(net: Network, op: OperatingPoint, regimes: tuple[Reg
         excess = float(op.accepted[k] / net.links[k].capacity) - 1
         if regime == Regime.INTERIOR and abs(excess) > _BALANCED:
             return f"links.{name} is offered {excess:.3g} of its capacity more than it carries"
-    for name, flows in zip(net.flow_names, net.flows, strict=True):
-        signal = received(flows, tuple(op.signals[k] for k in flows.route))
-        rtt = np.ravel(round_trip(net, flows, tuple(op.queues)))
-        if not needs_round_trip(flows, signal.drop):
-            rtt = rtt[:1]
-        error = float(np.max(grid_error(flows, per_flow(signal, rtt), rtt)))
+    for name, errors in zip(net.flow_names, op.errors, strict=True):
+        error = float(np.max(errors))
         if not error <= _COARSE:
             return f"flows.{name}: the grid of windows leaves an error of {error:.2g}"
     return ""

@@ -26,6 +26,7 @@ _ULP = np.finfo(float).eps  # of a number
 _PARTS = np.arange(1, 8) / 8.0
 _SHARES = np.linspace(0.0, 1.0, 9)
 _BESIDE = np.arange(-1.0, 1.5)  # numbers of double precision
+_ASIDE = 0.0, -(2.0**20), 2.0**20  # of them, beside a number where a jump may be
 _NEAREST, _NEAR = 1e-16, 0.1  # of the bracket: distances of points beside a proposal
 
 
@@ -207,7 +208,8 @@ def first_crossing(
     takes several numbers (n, 1) at a time. If a function changes its sign several times between two
     points, any of the changes from above 0 is found. NumPy also tries numbers at which any of the
     functions `jumps` is zero early, and ends at a bracket of width `finest` or at values within
-    `rounding`.
+    `rounding`. In NumPy points may also be those (n, P, 1) of P functions in one, of numbers (P, 1)
+    or several of each in front.
     """
     last = len(tried) - 1
 
@@ -236,10 +238,41 @@ def first_crossing(
         return step + 1, values, Bracket(*(ops.where(trying, *pair) for pair in pairs))
 
     if not ops.traced(tried):
+        if np.ndim(tried) > 1:
+            return _narrow_each(function, tried, jumps, finest, rounding)
         return _narrow_by_many(function, tried, jumps, finest, rounding)
     none = 0.0 * tried
     values, found = repeat(unfinished, go, (0, none, start(none)[1]))[1:]
     return Crossing(values, start(values)[0], found.low, found.high, found.at_low, found.at_high)
+
+
+def _narrow_each(
+    function: Callable[[Num], Num],
+    tried: Num,
+    jumps: Callable[[Num], tuple[Num, ...]],
+    finest: float,
+    rounding: Num,
+) -> Crossing:
+    """`first_crossing` of many functions, one number of each at a time."""
+    values = function(tried)
+    first = np.argmax(_ends(values), axis=0)
+    pair = np.stack([first - 1, first])
+    (low, high), (at_low, at_high) = (np.take_along_axis(v, pair, 0) for v in (tried, values))
+    found = Bracket(low, high, high, at_low, at_high, at_high, at_low > 0)
+    special = [
+        zero + _ULP * abs(zero) * aside for zero in _zeros(jumps, low, high) for aside in _ASIDE
+    ]
+    for turn in range(_MOST):
+        largest = np.maximum(abs(found.at_low), abs(found.at_high))
+        wide = (found.high - found.low > finest) & (largest > rounding) & (found.at_high <= 0)
+        if not np.any(wide & found.open):
+            break
+        x = found.propose()
+        if turn < len(special):
+            inside = (special[turn] > found.low) & (special[turn] < found.high)
+            x = np.where(inside, special[turn], x)
+        found = found.narrow(x, function(x))
+    return Crossing(values, first, found.low, found.high, found.at_low, found.at_high)
 
 
 def _narrow_by_many(
@@ -261,7 +294,7 @@ def _narrow_by_many(
         close = width <= finest or max(abs(ends)) <= rounding
         if not low < middle < high or close or ends[1] > 0:
             break
-        special = [] if turn else _zeros(jumps, low, high)
+        special = [] if turn else [zero for zero in _zeros(jumps, low, high) if zero == zero]
         guess = _interpolated(x[max(at - 2, 0) : at + 2], values[max(at - 2, 0) : at + 2])
         guesses = [*special, guess if low < guess < high else middle]
         points = [low + width * _PARTS, *(_around(each, width) for each in guesses)]
@@ -301,7 +334,9 @@ def _around(number: Num, width: Num) -> Num:
 
 
 def _zeros(functions: Callable[[Num], tuple[Num, ...]], low: Num, high: Num) -> list[Num]:
-    """Zeros of functions that are next to linear between two ends."""
-    pairs = [np.broadcast_to(value, 2) for value in functions(np.array([low, high]))]
-    apart = [(a, b) for a, b in pairs if (a > 0) != (b > 0)]
-    return [low + (high - low) * a / (a - b) for a, b in apart]
+    """Zeros of functions that are next to linear between two ends; NaN if there are none."""
+    ends = np.stack([low, high])
+    pairs = [np.broadcast_to(value, ends.shape) for value in functions(ends)]
+    return [
+        np.where((a > 0) != (b > 0), low + (high - low) * a / (a - b), np.nan) for a, b in pairs
+    ]

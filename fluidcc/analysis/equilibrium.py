@@ -19,6 +19,7 @@ from fluidcc.analysis.operating_point import (
     OperatingPoint,
     Regime,
     find_operating_point,
+    grid_errors,
     resolved,
 )
 from fluidcc.analysis.population import why_no_population
@@ -206,7 +207,10 @@ def search(arrays: Network) -> Searches:
     """Operating points of a fluid network in double precision."""
     starts = max(len(link.queue.initial_states(0.0)) for link in arrays.links)
     nothing = ops.zeros_like(ops.stack([link.capacity for link in arrays.links]))
-    return tuple(find_operating_point(arrays, nothing, start) for start in range(starts))
+    found = tuple(find_operating_point(arrays, nothing, start) for start in range(starts))
+    if arrays.closure == "mean":
+        return found
+    return tuple(op._replace(errors=grid_errors(arrays, op)) for op in found)
 
 
 def conclude(net: Network, arrays: Network, searches: Searches) -> Equilibrium:

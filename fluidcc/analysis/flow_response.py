@@ -6,6 +6,7 @@ would have followed. Senders answer by the stationary law of their windows.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +17,14 @@ from fluidcc.analysis.population import Population, stationary_law
 from fluidcc.analysis.sending import Reaction
 from fluidcc.laws.law import Signal
 from fluidcc.model.rates import marks_seen
-from fluidcc.ops import Num
 from fluidcc.programs import machine_code, map_tree
 from fluidcc.scenario.network import Flows
 
 _NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
 _FLAT = 1e-9  # packets: an answer that is none
+_RAREST = 1e-300  # keeps quotients finite
+_AT_ONCE = 64  # frequencies
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 
 PER_TRIP = np.unique(np.concatenate([
@@ -96,8 +98,9 @@ def _values(stay, given, back, below, above):
 
 
 def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
-    """Of marks first, then of losses of each kind: reactions of a flow per round trip at each
-    window (M, 1), and the transform (M, W) at z [per round trip] of what each does to its flight.
+    """Of marks first, then of losses of each kind, sums (W,) over the reactions of a flow, per
+    round trip, of the squares and of the transforms at z [per round trip] of what each does to its
+    flight.
     """
     w, flights, flight = found.windows, found.flights, found.flight[0]
     z = z[None]
@@ -130,43 +133,33 @@ def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
         s + delay * ((1 - share) * whole[k[:, 0]] + share * whole[k[:, 0] + 1]) - middle
         for s, delay, k, share in zip(spent, late, below, above, strict=True)
     ]
-    return [found.time * r for r in rates], changes
+    often = [found.time * r for r in rates]
+    pairs = list(zip(often, changes, strict=True))
+    return [(n * abs(c) ** 2).sum(axis=0) for n, c in pairs], [
+        (n * c).sum(axis=0) for n, c in pairs
+    ]
 
 
 class Answering:
-    """A flow that answers signals at a round trip [s] by its stationary law.
+    """A flow that answers signals by its stationary law, that of one signal and round trip.
 
-    At frequency 0 the mean flight answers as its derivative says. Reactions alone give somewhat
-    less: signals on ACKs that come in bunches after a reaction, and the repairs that a loss more
-    brings, are in the stationary law by their means.
+    `probabilities` are those of marks and losses. `rises` are the derivatives of the mean flight by
+    these and by the logarithm of the round trip: at frequency 0 it answers as they say. Reactions
+    alone give somewhat less: signals on ACKs that come in bunches after a reaction, and the repairs
+    that a loss more brings, are in the stationary law by their means.
     """
 
-    def __init__(self, flows: Flows, signal: Signal, trip: float) -> None:
-        def law(signals: list[Signal], trips: list[float], top: Num | None = None) -> Any:
-            columns = Signal(*np.array([[float(v) for v in one] for one in signals]).T)
-            return stationary_law(flows, columns, np.array(trips), top=top)
-
-        self.law: Population | OrbitLaw = law([signal], [trip])
-        seen = {"mark": float(marks_seen(flows, signal)), "drop": float(signal.drop)}
-        self._probabilities = tuple(seen.values())
-        varied, (low, high) = [name for name in seen if seen[name] > 0], (1 - _NUDGE, 1 + _NUDGE)
-        nudged = [
-            signal._replace(**{name: by * float(getattr(signal, name))})
-            for name in varied
-            for by in (low, high)
-        ]
-        trips = [trip] * len(nudged)
-        if isinstance(self.law, OrbitLaw):
-            nudged, trips = [*nudged, signal, signal], [*trips, low * trip, high * trip]
-        top = np.full(len(trips), float(self.law.windows[-1, 0]))
-        rises = np.diff(law(nudged, trips, top).flight.reshape((-1, 2)))[:, 0] / (2 * _NUDGE)
+    def __init__(
+        self, law: Population | OrbitLaw, probabilities: tuple[float, float], rises: Array
+    ) -> None:
+        self.law, self._probabilities = law, probabilities
         _, means, by_trip = self._sums(np.array([1j * _STILL]))
-        self._gains = [0.0, 0.0]
-        for name, rise in zip(varied, rises, strict=False):
-            k = list(seen).index(name)
-            self._gains[k] = float(rise / means[k][0].real / seen[name])
-        answers = float(by_trip[0].real)
-        self._trip_gain = float(rises[-1]) / answers if abs(answers) > _FLAT else 0.0
+        answers = *(float(mean[0].real) for mean in means), float(by_trip[0].real)
+        self._gains = [
+            rise / given if abs(given) > _FLAT else 0.0
+            for rise, given in zip(rises, answers, strict=True)
+        ]
+        self._known = np.full((len(Response._fields), len(PER_TRIP)), np.nan, complex)
         self._tables: dict[int, tuple[Array, Array, Array]] = {}
 
     def _sums(self, z: Array) -> tuple[list[Array], list[Array], Array]:
@@ -180,30 +173,32 @@ class Answering:
             away = [_until_listening(row, own, _decay(row, own.dwell), flight) for own in kinds]
             powers, means, by_trip = self.law.sums(z, away)
         else:
-            pairs = list(zip(*_reactions(self.law, z), strict=True))
-            means = [(m * c).sum(axis=0) for m, c in pairs]
-            powers = [(m * abs(c) ** 2).sum(axis=0) for m, c in pairs]
+            parts = np.array_split(z, -(-len(z) // _AT_ONCE))
+            powers, means = (
+                list(np.concatenate(v, axis=1))
+                for v in zip(*(_reactions(self.law, part) for part in parts), strict=True)
+            )
         summed = [[each[0], sum(each[1:], np.zeros(len(z)))] for each in (powers, means)]
         return *summed, by_trip  # type: ignore[return-value]
 
     def at(self, z: Array) -> Response:
         """Responses at z [per round trip]."""
         powers, means, by_trip = self._sums(z)
-        by_mark, by_loss = (gain * mean for gain, mean in zip(self._gains, means, strict=True))
+        by_mark, by_loss, by_trip = (
+            gain * own for gain, own in zip(self._gains, (*means, by_trip), strict=True)
+        )
         marked, lost = self._probabilities
         return Response(
-            by_mark, by_loss, self._trip_gain * by_trip, powers[0] + powers[1],
-            marked * by_mark + lost * by_loss,
-        )  # fmt: skip
+            by_mark, by_loss, by_trip, powers[0] + powers[1], marked * by_mark + lost * by_loss
+        )
 
     def _table(self, every: int) -> tuple[Array, Array, Array]:
         """Frequencies, responses there and their slopes."""
         if every not in self._tables:
-            nodes = PER_TRIP[::every]
-            if every // 2 in self._tables:
-                table = self._tables[every // 2][1][:, ::2]
-            else:
-                table = np.stack(self.at(1j * nodes))
+            nodes, table = PER_TRIP[::every], self._known[:, ::every]
+            new = np.isnan(table[0])
+            if np.any(new):
+                table[:, new] = np.stack(self.at(1j * nodes[new]))
             self._tables[every] = nodes, table, np.gradient(table, nodes, axis=1)
         return self._tables[every]
 
@@ -221,3 +216,43 @@ class Answering:
         bent = (1 - t) * (gap * da - rise) - t * (gap * db - rise)
         found = Response(*(a + t * (rise + (1 - t) * bent)))
         return found._replace(power=np.real(found.power))
+
+
+def answer(flows: Flows, signal: Signal, trips: Array) -> list[Answering]:
+    """How flows answer under signals at round trips [s], all of shape (B,)."""
+    count = len(trips)
+    if flows.window.states and count > 1:  # orbits take much memory
+        columns = (slice(b, b + 1) for b in range(count))
+        each = (answer(flows, map_tree(lambda v, b=b: v[b], signal), trips[b]) for b in columns)
+        return list(itertools.chain.from_iterable(each))
+    law = stationary_law(flows, signal, trips)
+    seen = {"mark": marks_seen(flows, signal), "drop": signal.drop}
+    varied: list[Any] = [name for name, v in seen.items() if np.any(v > 0)] or ["mark"]
+    nudges = list(itertools.product([*varied, None], (1 - _NUDGE, 1 + _NUDGE)))
+    if not isinstance(law, OrbitLaw):
+        nudges = nudges[:-2]
+    moved = [
+        signal._replace(**{name: by * getattr(signal, name)}) if name else signal
+        for name, by in nudges
+    ]
+    beside = stationary_law(
+        flows,
+        map_tree(lambda *v: np.concatenate(v), *moved),
+        np.concatenate([trips if name else by * trips for name, by in nudges]),
+        top=np.tile(law.windows[-1], len(nudges)),
+    )
+    found = np.diff(beside.flight.reshape((-1, 2, count)), axis=1)[:, 0] / (2 * _NUDGE)
+    rises = dict(zip([name for name, _ in nudges[::2]], found, strict=True))
+    by = [
+        rises[name] / np.maximum(v, _RAREST) if name in rises else 0.0 * v
+        for name, v in seen.items()
+    ]
+    by.append(rises.get(None, 0.0 * trips))
+    return [
+        Answering(
+            map_tree(lambda v, b=b: v[..., b : b + 1] if np.ndim(v) else v, law),
+            (float(seen["mark"][b]), float(seen["drop"][b])),
+            np.array([each[b] for each in by]),
+        )
+        for b in range(count)
+    ]

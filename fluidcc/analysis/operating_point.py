@@ -18,7 +18,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.bisection import bisect, first_crossing
-from fluidcc.analysis.population import mean_window
+from fluidcc.analysis.population import grid_error, mean_window
 from fluidcc.analysis.steady_laws import (
     WeightedSignal,
     jump_distances,
@@ -93,6 +93,7 @@ class OperatingPoint(NamedTuple):
     lost: Any  # share of the arrivals (links,)
     escapes: Any  # backlogs from which a link is overloaded again (links,); inf if there is none
     moved: Any  # by the last round, backlogs and signals [relative]
+    errors: tuple = ()  # of populations, per group (m,): see `grid_error`
 
     @property
     def queues(self) -> Any:
@@ -277,10 +278,14 @@ def _steady_link(
     others = enumerate(steady_senders(net, backlogs, emitted, settled=passing))
     settled = {i: own for i, own in others if i not in passing}
 
+    searched = net.closure == "mean"  # windows of populations are not searched for
+
     def excess(known: _Known, place: Num, backlog: Num, signal: SteadySignal) -> Num:
         others = _with(backlogs, k, backlog), _with(emitted, k, signal)
-        senders = steady_senders(net, *others, near=known.around(place), settled=settled)
-        known.add(place, _windows(net, senders))
+        near = known.around(place) if searched else None
+        senders = steady_senders(net, *others, near=near, settled=settled)
+        if searched:
+            known.add(place, _windows(net, senders))
         offered, accepted = arrivals(net, others[1], [rate for _, rate in senders])
         idle = offered[k] - offered_rate(link, backlog)
         return ops.where(backlog < 0, idle, accepted[k] - link.capacity)
@@ -295,15 +300,17 @@ def _steady_link(
     # Where the excess of arrivals over capacity changes sign: at a root, or across a jump.
     top = ops.minimum(link.buffer, _LONGEST_QUEUE)
     small, zero, rounding = (v * link.capacity for v in (_SMALL, 0.0, _ROUNDING))
-    idle = np.array([*np.linspace(-1.0, 0.0, 9)[:-1], -NEAR_EMPTY])
-    tried = ops.concatenate([idle, top * np.linspace(0, 1, 33) ** 4])
+    each = np.ndim(zero) * (1,)  # of the networks
+    idle = np.array([*np.linspace(-1.0, 0.0, 9)[:-1], -NEAR_EMPTY]).reshape((-1, *each))
+    busy = np.linspace(0, 1, 33).reshape((-1, *each)) ** 4
+    tried = ops.concatenate([idle + zero, top * busy + zero])
     distances = functools.partial(jump_distances, link, start=start)
     found = first_crossing(excess_at, tried, distances, _FINEST, rounding)
     over_there, first, below, above, at_below, at_above = found
     over_there = over_there > 0
-    over = ops.everywhere(over_there)
-    again = ~over & over_there & (np.arange(len(tried)) > first)
-    escape = ops.least(ops.where(again, tried, np.inf))
+    over = over_there.all(axis=0)
+    again = ~over & over_there & (np.arange(len(tried)).reshape((-1, *each)) > first)
+    escape = ops.where(again, tried, np.inf).min(axis=0)
     jumps = ~over & ((at_below > small) | (at_above < -small))
     # Both sides of a jump, apart enough that rounding does not merge their load factors.
     backlog = ops.where(over, top, above)
@@ -313,8 +320,9 @@ def _steady_link(
     lower = ops.where(jumps, below - apart * (1 + abs(below)), backlog)
     upper = above + apart * (1 + abs(above))
     least = steady_signal(link, lower, start)
-    if not ops.traced(jumps) and not (jumps or over):
-        return ops.where(backlog < 0, Regime.EMPTY, Regime.INTERIOR), backlog, alone(least), escape
+    code = ops.where(backlog < 0, Regime.EMPTY, Regime.INTERIOR)
+    if not ops.traced(jumps) and not np.any(jumps | over):
+        return code, backlog, alone(least), escape
     beyond = steady_signal(link, upper, start)
 
     def holding(share: Num) -> SteadySignal:
@@ -329,13 +337,12 @@ def _steady_link(
         return excess(by_share, share, backlog, holding(share))
 
     # The share of the upper side at which arrivals balance (Filippov), and what holds if none does.
-    shares = zero + np.linspace(0.0, 1.0, 2 if ops.traced(zero) else 17) ** 4
+    shares = np.linspace(0.0, 1.0, 2 if ops.traced(zero) else 17).reshape((-1, *each)) ** 4 + zero
     held = first_crossing(left, shares, rounding=rounding)
     share, at_end = held.below, held.values[-1]
     enough, neutral = at_end <= 0, (abs(held.at_below) > small) & link.queue.loads
     found = holding(share)
     spills = enough & ~neutral & (top < _LONGEST_QUEUE) & (found.signal.mark < 1)
-    code = ops.where(backlog < 0, Regime.EMPTY, Regime.INTERIOR)
     at_jump = ops.where(neutral, Regime.NEUTRAL, Regime.JUMP)
     code = ops.where(jumps, ops.where(enough, at_jump, Regime.NONE), code)
     code = ops.where(over, ops.where(spills, Regime.FULL, Regime.NONE), code)
@@ -376,14 +383,13 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
     def unrested(carry: tuple) -> Num:
         return (carry[0] < _ROUNDS) & (carry[1] > 1e-12)
 
-    codes = [np.zeros((), int) for _ in links]
-    carry = (0, 1.0, codes, backlogs, emitted, [0.0 for _ in links])
     if len(backlogs) > 1:
-        carry = repeat(unrested, turn, carry)
+        codes = [np.zeros((), int) for _ in links]
+        carry = (0, 1.0, codes, backlogs, emitted, [0.0 for _ in links])
+        moved, codes, backlogs, emitted, escapes = repeat(unrested, turn, carry)[1:]
     else:
-        carry = (1, 0.0, *turn(carry)[2:])
-    moved = carry[1]
-    codes, backlogs, emitted, escapes = carry[2:]
+        code, backlog, signal, escape = _steady_link(net, 0, backlogs, emitted, start)
+        codes, backlogs, emitted, escapes, moved = [code], [backlog], [signal], [escape], 0.0
     senders = steady_senders(net, backlogs, emitted)
     offered, accepted = arrivals(net, emitted, [rate for _, rate in senders])
     pairs = list(zip(net.links, backlogs, strict=True))
@@ -419,6 +425,17 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
         escapes=ops.stack(escapes),
         moved=moved,
     )
+
+
+def grid_errors(net: Network, op: OperatingPoint) -> tuple[Num, ...]:
+    """The errors that the grids of populations leave in mean flights, per group (m,)."""
+    out, queues = [], tuple(op.queues)
+    for flows in net.flows:
+        rtt = round_trip(net, flows, queues)
+        signal = per_flow(received(flows, tuple(op.signals[k] for k in flows.route)), rtt)
+        error = grid_error(flows, map_tree(ops.ravel, signal), ops.ravel(rtt))
+        out.append(error.reshape(np.shape(rtt)))
+    return tuple(out)
 
 
 @compiled(unless=_of_populations, static_argnames="k")

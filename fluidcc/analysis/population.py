@@ -13,6 +13,7 @@ acknowledged are those that were sent. Marks and losses are independent from pac
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ _MOST_MET = 1.0  # reactions expected between two points of the grid
 _NARROWEST = 1e-6  # range of the grid, of its smallest window
 _TINY = 1e-300  # keeps quotients of zeros finite
 _COLUMNS = 4, 64  # signals at once in a compiled program
+_ONE = np.ones(1)
 
 
 class Population(NamedTuple):
@@ -101,7 +103,6 @@ class _Rules(NamedTuple):
     places: tuple[Num, ...]  # points of the grid below the windows that each kind leaves
 
 
-@in_columns(*_COLUMNS)
 @compiled(static_argnames="points")
 def _rules(flows: Flows, signal: Signal, rtt: Num, top: Num | None, points: int) -> _Rules:
     """The rules under signals at round trips [s] (B,), up to the windows `top` (B,); `drop` is None
@@ -155,7 +156,6 @@ def _visits(top, keep, below, lower, upper):
     return visits, risen.reshape((1, columns))
 
 
-@np.errstate(all="ignore")
 def population(
     flows: Flows, signal: Signal, rtt: Num, points: int = POINTS, top: Num | None = None
 ) -> Population:
@@ -166,6 +166,14 @@ def population(
     """
     lossy = bool(np.any(signal.drop > 0))
     signal = signal if lossy else signal._replace(drop=None)
+    flows = dataclasses.replace(flows, n=_ONE, rtt=_ONE)  # one program for groups of all sizes
+    return _population(flows, signal, rtt, top, points=points)
+
+
+@in_columns(*_COLUMNS)
+@np.errstate(all="ignore")
+def _population(flows: Flows, signal: Signal, rtt: Num, top: Num | None, points: int) -> Population:
+    """The same; `drop` is None if nothing is lost."""
     rules = _rules(flows, signal, rtt, top, points=points)
     kinds, crossing = rules.kinds, rules.crossing
     rates = np.stack([kind.rate for kind in kinds])
@@ -271,23 +279,30 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num, top: Num | None = None) 
     if ops.traced(*signal, rtt):
         found = stationary_law(flows, signal, rtt)
         return found.window, found.flight
-    counts = np.where(needs_round_trip(flows, signal.drop), rtt, 0.0)
-    read = [getattr(signal, name) for name in {"mark", "drop", *flows.window.reads}]
-    _, first, all_of = np.unique(
-        np.stack([*read, counts]), axis=1, return_index=True, return_inverse=True
-    )
+    first, all_of = _distinct(flows, signal, rtt)
     top = None if top is None else top[first]
     found = stationary_law(flows, map_tree(lambda v: v[first], signal), rtt[first], top=top)
     return found.window[all_of], found.flight[all_of]
+
+
+def _distinct(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
+    """Numbers of the signals and round trips (B,) that differ, and which of them each is."""
+    counts = np.where(needs_round_trip(flows, signal.drop), rtt, 0.0)
+    read = [getattr(signal, name) for name in {"mark", "drop", *flows.window.reads}]
+    return np.unique(np.stack([*read, counts]), axis=1, return_index=True, return_inverse=True)[1:]
 
 
 def grid_error(flows: Flows, signal: Signal, rtt: Num) -> Num:
     """Relative change of the mean flight (B,) on a grid twice as fine, or what is left of the
     visits at the bottom, if that is more.
     """
-    coarse, fine = (stationary_law(flows, signal, rtt, finer) for finer in (1, 2))
+    first, all_of = _distinct(flows, signal, rtt)
+    columns = map_tree(lambda v: v[first], signal), rtt[first]
+    coarse, fine = (stationary_law(flows, *columns, finer) for finer in (1, 2))
     error = abs(coarse.flight / fine.flight - 1)
-    return error if isinstance(fine, OrbitLaw) else ops.maximum(error, abs(fine.lost_below))
+    if not isinstance(fine, OrbitLaw):
+        error = ops.maximum(error, abs(fine.lost_below))
+    return error[all_of]
 
 
 def _mean_survival(met: Num) -> Num:

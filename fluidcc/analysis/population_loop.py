@@ -16,11 +16,11 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.flow_response import PER_TRIP, Answering, Response
+from fluidcc.analysis.flow_response import PER_TRIP, Answering, Response, answer
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.operating_point import OperatingPoint
 from fluidcc.analysis.population import needs_round_trip
-from fluidcc.analysis.steady_laws import offered_rate
+from fluidcc.analysis.steady_laws import offered_rate, per_flow
 from fluidcc.laws.law import AbstractFeedback, Signal
 from fluidcc.model.delays import explicit_delays, round_trip
 from fluidcc.model.fluid import open_load, steady
@@ -365,18 +365,22 @@ def distance_from_critical(resisting: Array, pulling: Array) -> Array:
     return abs(np.array(each)).min(axis=0)
 
 
-def find_loop(eq: Equilibrium) -> PopulationLoop:
-    """The loop at an equilibrium of a population.
+def find_loop(
+    eq: Equilibrium, answering: Sequence[list[Answering]] | None = None
+) -> PopulationLoop:
+    """The loop at an equilibrium of a population; the answers of its groups, if they are known, are
+    taken as they are.
 
     Raises NoLoop with the reason if it is not known.
     """
     net, links, op = steady(eq.net), _queues(eq), eq.op
     members, answers = [], []
-    for name, flows, rate in zip(net.flow_names, net.flows, op.rates, strict=True):
+    for g, (name, flows, rate) in enumerate(zip(net.flow_names, net.flows, op.rates, strict=True)):
         passed = {i: k for i, k in enumerate(links) if k in flows.route}
         if passed:
             _check_signals(eq, f"flows.{name}", flows, passed)
-        members.append(_members(net, op, flows, passed, rate) if passed else [])
+        known = None if answering is None else answering[g]
+        members.append(_members(net, op, flows, passed, rate, known) if passed else [])
         answers.append({i: _answer(net, op, flows, k) for i, k in passed.items()})
     files = _files(eq, net, links)
     shares = np.array([float(net.links[k].cross) / float(net.links[k].capacity) for k in links])
@@ -428,12 +432,28 @@ def _check_signals(eq: Equilibrium, who: str, flows: Flows, passed: dict[int, in
         raise NoLoop(f"{who}: flights that follow the marks of ACKs are not known")
 
 
+def asked(net: Network, op: OperatingPoint, flows: Flows) -> tuple[Signal, Array]:
+    """The signals and round trips [s] (B,) under which the answers of a group are to be known; one
+    if the round trip does not count.
+    """
+    trips = np.ravel(round_trip(net, flows, tuple(op.queues)))
+    signal = received(flows, tuple(op.signals[k] for k in flows.route))
+    if not needs_round_trip(flows, float(signal.drop)):
+        trips = trips[:1]
+    return per_flow(signal, trips), trips
+
+
 def _members(
-    net: Network, op: OperatingPoint, flows: Flows, passed: dict[int, int], rate: Num
+    net: Network,
+    op: OperatingPoint,
+    flows: Flows,
+    passed: dict[int, int],
+    rate: Num,
+    answering: list[Answering] | None,
 ) -> list[Member]:
     """The members of a group that passes some queues, links by the number of the queue."""
     queues, signals = tuple(op.queues), [op.signals[k] for k in flows.route]
-    signal, every = received(flows, tuple(signals)), sum(float(own.either) for own in signals)
+    every = sum(float(own.either) for own in signals)
     trips = np.ravel(round_trip(net, flows, queues))
     paths = explicit_delays(net, flows, queues).trips
     numbers, rates = (np.broadcast_to(np.ravel(v), trips.shape) for v in (flows.n, rate))
@@ -444,11 +464,12 @@ def _members(
         columns = np.broadcast_arrays(path.forward, flows.feedback.age(path), share, part, trips)
         for own, (*way, _) in zip(passages, np.stack(columns, axis=-1).tolist(), strict=True):
             own[i] = Passage(*way)
-    alike = not needs_round_trip(flows, float(signal.drop))
-    found = [Answering(flows, signal, float(trip)) for trip in (trips[:1] if alike else trips)]
+    found = answering or answer(flows, *asked(net, op, flows))
+    if len(found) < len(trips):
+        found = [found[0] for _ in trips]
     return [
-        Member(float(n), float(trip), found[0 if alike else m], passages[m])
-        for m, (n, trip) in enumerate(zip(numbers, trips, strict=True))
+        Member(float(n), float(trip), own, way)
+        for n, trip, own, way in zip(numbers, trips, found, passages, strict=True)
     ]
 
 

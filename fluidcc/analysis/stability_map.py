@@ -4,21 +4,24 @@ values of its parameters, computed in lanes.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fluidcc.analysis.balance import holds
 from fluidcc.analysis.batch import filled, in_threads, many_roots
-from fluidcc.analysis.equilibrium import Searches, conclude, equilibrium, search
+from fluidcc.analysis.equilibrium import Equilibrium, Searches, conclude, equilibrium, search
+from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
 from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, steady_state
+from fluidcc.analysis.population_batch import answer_together, are_alike, search_together
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, count_unstable, is_population, judge
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
@@ -183,17 +186,61 @@ def stability_map(
     """
     axes, units = axes_of(net, over)
     grid = [dict(zip(axes, v, strict=True)) for v in itertools.product(*axes.values())]
-    found, searches = _solve_batch(net, axes, grid)
-    points = []
-    for i, changes in enumerate(grid):
-        if i in found:
-            points.append(found[i])
-        else:
-            ends = map_tree(lambda v, i=i: v[i], searches)
-            points.append(_solve_point(net, changes, ends))
-        if progress is not None:
-            progress((i + 1) / len(grid))
-    return StabilityMap(axes, units, tuple(points), len(found))
+    points, batched = [], 0
+    for numbers, found, searches in _batches(net, axes, grid):
+        batched += len(found)
+        for i in numbers:
+            ends = () if i in found else map_tree(lambda v, i=i: v[i], searches)
+            points.append(found[i] if i in found else _solve_point(net, grid[i], ends))
+            if progress is not None:
+                progress((i + 1) / len(grid))
+    return StabilityMap(axes, units, tuple(points), batched)
+
+
+def _batches(
+    net: Network, axes: Mapping[str, tuple], grid: list[dict[str, Any]]
+) -> Iterator[tuple[range, dict[int, MapPoint], Searches]]:
+    """Points of the grid in turn: their numbers, those that are known together, and the ends of the
+    searches at all points, if they are known.
+    """
+    if net.closure == "population":
+        for first in range(0, len(grid), _POPULATIONS):
+            numbers = range(first, min(first + _POPULATIONS, len(grid)))
+            yield numbers, _solve_populations(net, grid, numbers), ()
+    else:
+        yield range(len(grid)), *_solve_batch(net, axes, grid)
+
+
+def _solve_populations(
+    net: Network, grid: list[dict[str, Any]], numbers: range
+) -> dict[int, MapPoint]:
+    """Points of populations, by their number in the grid; none if these are not alike."""
+    here: dict[int, tuple[Network, Network]] = {}
+    for i in numbers:
+        with contextlib.suppress(Exception):  # `_solve_point` says what is wrong
+            here[i] = (own := replace(net, grid[i])), steady(own)
+    arrays = [own for _, own in here.values()]
+    if not arrays or not are_alike(arrays):
+        return {}
+    rests, answers = {}, {}
+    for (i, nets), ends in zip(here.items(), search_together(arrays), strict=True):
+        with contextlib.suppress(Exception):
+            rests[i] = conclude(*nets, ends)
+    judged = [i for i, rest in rests.items() if rest.status == "regular"]
+    if judged:
+        found = answer_together([here[i][1] for i in judged], [rests[i].op for i in judged])
+        answers = dict(zip(judged, found, strict=True))
+    return {i: _judge(grid[i], rest, answers.get(i)) for i, rest in rests.items()}
+
+
+def _judge(
+    changes: dict[str, Any], rest: Equilibrium, answers: list[list[Answering]] | None = None
+) -> MapPoint:
+    """One point of a population, whose groups may be known to answer so."""
+    unstable, message = count_unstable(rest, answers)
+    queues = {name: link.queue for name, link in rest.links.items()}
+    stable = None if unstable is None else unstable == 0
+    return MapPoint(changes, rest.status, message, stable, unstable, queues=queues)
 
 
 def _solve_batch(
@@ -231,11 +278,9 @@ def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> M
     try:
         here = replace(net, changes)
         rest = conclude(here, steady(here), searches) if searches else equilibrium(here)
-        queues = {name: link.queue for name, link in rest.links.items()}
         if is_population(rest):
-            unstable, message = count_unstable(rest)
-            stable = None if unstable is None else unstable == 0
-            return MapPoint(changes, rest.status, message, stable, unstable, queues=queues)
+            return _judge(changes, rest)
+        queues = {name: link.queue for name, link in rest.links.items()}
         if not rest.smooth:
             return MapPoint(changes, rest.status, rest.message, queues=queues)
         found: Stability = judge(rest)
@@ -248,6 +293,7 @@ def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> M
 
 
 _TOGETHER = 128  # networks that are solved together
+_POPULATIONS = 64  # of them at a time
 
 
 class OperatingPoints(NamedTuple):

@@ -234,11 +234,12 @@ def steady_signal(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> 
 
 @np.errstate(all="ignore")
 def jump_distances(link: Link, backlogs: Num, *, start: int) -> tuple[Num, ...]:
-    """Functions of two backlogs (2,), next to linear, that are zero where the steady signal of a
-    link may jump between them: its breakpoints, and the moves of a memory half-way.
+    """Functions of two backlogs (2,), or those of P networks (2, P, 1), next to linear, that are
+    zero where the steady signal of a link may jump between them: its breakpoints, and the moves of
+    a memory half-way.
     """
     x = steady_memory(link, backlogs, start)
-    halfway = map_tree(_towards, x)
+    halfway = map_tree(lambda ends: _towards(*np.broadcast_to(ends, np.shape(backlogs))), x)
     if link.queue.period is None:
         moves = leaves(
             arrival_rate(link, halfway, queue_at(backlogs), offered_rate(link, backlogs))
@@ -249,9 +250,8 @@ def jump_distances(link: Link, backlogs: Num, *, start: int) -> tuple[Num, ...]:
     return (*link.queue.breakpoints(x, queue_at(backlogs)), *moves)
 
 
-def _towards(ends: Num) -> Num:
-    """A number half-way between two (2,), or near the first if the second is very far."""
-    first, second = np.broadcast_to(ends, 2)
+def _towards(first: Num, second: Num) -> Num:
+    """A number half-way between two, or near the first if the second is very far."""
     return first + np.clip(0.5 * (second - first), -1 - abs(first), 1 + abs(first))
 
 

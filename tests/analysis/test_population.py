@@ -13,7 +13,7 @@ import pytest
 import fluidcc as fc
 from fluidcc import ops
 from fluidcc.analysis import population_loop
-from fluidcc.analysis.flow_response import Answering
+from fluidcc.analysis.flow_response import answer
 from fluidcc.analysis.population import mean_window, moments
 from fluidcc.laws import RED, Droptail, ECNMod, Files, NewReno, OncePerRTT, PerMark, Reno, Wait
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
@@ -742,7 +742,8 @@ def test_packets_of_laws_that_remember_have_that_mean(law, p, drop):
 
 def answering(law, p, drop=0.0, trip=TRIP):
     flows = constant(p, drop=drop, window=law, n=1).flows[0]
-    return Answering(flows, Signal(p, drop, 0.0, 0.0), trip)
+    signal = Signal(*(np.array([v]) for v in (p, drop, 0.0, 0.0)))
+    return answer(flows, signal, np.array([trip]))[0]
 
 
 def at_rest(law, p, drop=0.0, trip=TRIP):

@@ -1,0 +1,79 @@
+"""Equilibria and loops of many networks of populations that differ in numbers alone.
+
+What all of them ask of the stationary law of a flow is asked at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fluidcc.analysis.equilibrium import Searches, search
+from fluidcc.analysis.flow_response import Answering, answer
+from fluidcc.analysis.operating_point import OperatingPoint
+from fluidcc.analysis.population import why_no_population
+from fluidcc.analysis.population_loop import asked
+from fluidcc.module import skeleton, structure
+from fluidcc.programs import leaves, map_tree
+from fluidcc.scenario.network import Flows, Network
+
+_OWN = "n", "rtt"  # numbers of a group that may differ
+_OF_FLOWS = frozenset({"senders", "windows", "rates", "errors"})  # parts of an OperatingPoint
+
+
+def are_alike(nets: Sequence[Network]) -> bool:
+    """Whether fluid networks have one link and one structure, populations whose windows have no
+    memory, and differ in nothing but the numbers of the link, of flows and in round trips.
+    """
+
+    def kind(net: Network) -> Any:
+        names = [name for name in structure(Flows)[0] if name not in _OWN]
+        rules = [[getattr(flows, name) for name in names] for flows in net.flows]
+        return skeleton(net, np.shape), leaves(rules)
+
+    first = nets[0]
+    known = not any(why_no_population(flows) or flows.window.states for flows in first.flows)
+    return len(first.links) == 1 and known and all(kind(net) == kind(first) for net in nets)
+
+
+def search_together(nets: Sequence[Network]) -> list[Searches]:
+    """The searches in fluid networks that are alike."""
+    first, *others = nets
+    links = map_tree(lambda *v: np.array(v)[:, None], first.links, *(net.links for net in others))
+    flows = tuple(
+        dataclasses.replace(own[0], **{k: np.stack([getattr(f, k) for f in own]) for k in _OWN})
+        for own in zip(*(net.flows for net in nets), strict=True)
+    )
+    found = search(dataclasses.replace(first, links=links, flows=flows))
+    return [tuple(_member(op, k) for op in found) for k in range(len(nets))]
+
+
+def _member(op: OperatingPoint, k: int) -> OperatingPoint:
+    """The operating point of one network of many."""
+
+    def number(v: Any) -> Any:
+        return v[..., k, 0] if np.ndim(v) else v
+
+    def classes(v: Any) -> Any:
+        return v[k] if np.ndim(v) else v
+
+    parts = zip(op._fields, op, strict=True)
+    return OperatingPoint(
+        *(map_tree(classes if name in _OF_FLOWS else number, part) for name, part in parts)
+    )
+
+
+def answer_together(
+    nets: Sequence[Network], ops: Sequence[OperatingPoint]
+) -> list[list[list[Answering]]]:
+    """The answers of the groups of each of some fluid networks at equilibrium that are alike."""
+    by_group = []
+    for i, flows in enumerate(nets[0].flows):
+        each = [asked(net, op, net.flows[i]) for net, op in zip(nets, ops, strict=True)]
+        found = iter(answer(flows, *map_tree(lambda *v: np.concatenate(v), *each)))
+        by_group.append([list(itertools.islice(found, len(trips))) for _, trips in each])
+    return [list(groups) for groups in zip(*by_group, strict=True)]
