@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from fluidcc import ops
 from fluidcc.errors import with_type
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
@@ -105,7 +106,8 @@ class Link(Module):
 class Flows(Module):
     """A group of flows that share laws and route, with m distinct round trips.
 
-    `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s].
+    `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s]; one
+    number stands for one class, or for all of the other's.
     `route` holds indices of links. `access_delay` None means that sources sit at their first
     link. `reverse_delay` is that of the first router; later routers add the delays of the links in
     between. An array has one for each link of the route, None stands for the forward delay.
@@ -151,6 +153,10 @@ class Flows(Module):
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
         check_fields(self, "flows")
+        if not all(map(np.ndim, (self.n, self.rtt))):
+            shape = np.broadcast_shapes((1,), np.shape(self.n), np.shape(self.rtt))
+            for name in ("n", "rtt"):
+                vars(self)[name] = 0.0 + ops.broadcast_to(getattr(self, name), shape)
 
 
 class Network(Module):

@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, two_links
 
-from fluidcc import Flows, Link, Network, equilibrium, laws
+from fluidcc import Flows, Link, Network, equilibrium, laws, load
 
 
 def test_worked_example():
@@ -208,3 +208,12 @@ def test_two_links_rest_together():
         p = group.mark_probability[0]
         assert group.window[0] == pytest.approx(math.sqrt(2 * (1 - p) / p), rel=1e-9)
         assert group.rtt[0] == pytest.approx(0.1 + wait, rel=1e-12)
+
+
+def test_one_number_of_flows_or_round_trips_stands_for_a_class():
+    net = load("hollot2001/slow")
+    expected = equilibrium(net).links["bottleneck"].queue
+    for n, rtt in ((60, 0.2), (60.0, np.array([0.2])), (np.array([45.0, 15.0]), 0.2)):
+        flows = dataclasses.replace(net.flows[0], n=n, rtt=rtt)
+        found = equilibrium(dataclasses.replace(net, flows=(flows,)))
+        assert found.links["bottleneck"].queue == pytest.approx(expected, rel=1e-9)
