@@ -12,6 +12,7 @@ from __future__ import annotations
 import enum
 import functools
 import itertools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ from fluidcc.model.delays import State, round_trip
 from fluidcc.model.rates import measured, over_classes, received
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, flatten, leaves, map_tree, repeat
-from fluidcc.scenario.network import Flows, Network
+from fluidcc.scenario.network import Flows, Link, Network
 
 
 class Regime(enum.IntEnum):
@@ -63,6 +64,8 @@ _SMALL = 1e-7  # of the capacity; a larger mismatch is a jump
 _ROUNDING = 2e-15  # of the capacity
 _FINEST = 1e-16  # packets, or of the capacity: difference of backlogs that means nothing
 _ROUNDS = 400
+_RESTED, _COARSE = 1e-12, 1e-8  # relative move of backlogs and signals in a round: none; far
+_MOST_STEPS, _ASIDE = 12, 1e-7  # of Newton's method; relative, for slopes
 _WINDOW_JUMP = 1.1  # factor between windows on both sides of a backlog that counts as a jump
 _APART = 2e-15  # relative; sides of a jump, at which rounding leaves load factors apart
 NEAR_EMPTY = 1e-12
@@ -210,6 +213,17 @@ def arrivals(
     return offered, accepted
 
 
+def _arrivals(
+    net: Network, emitted: list[SteadySignal], senders: list[tuple[Any, Num]]
+) -> tuple[list[Num], list[Num]]:
+    return arrivals(net, emitted, [rate for _, rate in senders])
+
+
+def _excess(link: Link, backlog: Num, offered: Num, accepted: Num) -> Num:
+    """Rate at which packets arrive beyond those of the backlog [packet/s]."""
+    return ops.where(backlog < 0, offered - offered_rate(link, backlog), accepted - link.capacity)
+
+
 def _with(values: list, k: int, value: Any) -> list:
     return [*values[:k], value, *values[k + 1 :]]
 
@@ -286,9 +300,7 @@ def _steady_link(
         senders = steady_senders(net, *others, near=near, settled=settled)
         if searched:
             known.add(place, _windows(net, senders))
-        offered, accepted = arrivals(net, others[1], [rate for _, rate in senders])
-        idle = offered[k] - offered_rate(link, backlog)
-        return ops.where(backlog < 0, idle, accepted[k] - link.capacity)
+        return _excess(link, backlog, *(rates[k] for rates in _arrivals(net, others[1], senders)))
 
     by_backlog, by_share = _Known(), _Known()
 
@@ -349,6 +361,52 @@ def _steady_link(
     return code, backlog, _choose(jumps | over, found, alone(least)), escape
 
 
+@np.errstate(all="ignore")
+def _approach(
+    net: Network, codes: list, backlogs: list, emitted: list[SteadySignal], start: int
+) -> tuple[list, list[SteadySignal]]:
+    """Backlogs and signals nearer to balance, in NumPy: links at a root all at once, by steps of
+    Newton's method as long as these lead nearer.
+    """
+    roots = (Regime.INTERIOR, Regime.EMPTY)
+    free = [k for k, z in enumerate(backlogs) if codes[k] in roots and abs(z) > NEAR_EMPTY]
+
+    def signals(own: list) -> list[SteadySignal]:
+        return [
+            alone(steady_signal(link, own[k], start)) if k in free else emitted[k]
+            for k, link in enumerate(net.links)
+        ]
+
+    def spread(points: Num) -> list:
+        own = [z + np.zeros((len(points), 1)) for z in backlogs]
+        for k, column in zip(free, points.T, strict=True):
+            own[k] = column[:, None]
+        return own
+
+    def excess(points: Num) -> Num:
+        own = spread(points)
+        seen = signals(own)
+        rates = zip(*_arrivals(net, seen, steady_senders(net, own, seen)), strict=True)
+        parts = zip(net.links, own, rates, strict=True)
+        each = [_excess(link, z, *pair) / link.capacity for link, z, pair in parts]
+        return np.concatenate([each[k] for k in free], axis=1)
+
+    x = np.array([backlogs[k] for k in free])
+    nearest = math.inf
+    for _ in range(_MOST_STEPS if len(free) > 1 else 0):
+        aside = _ASIDE * (1 + abs(x))
+        here, *beside = excess(x + np.concatenate([0.0 * aside[None], np.diag(aside)]))
+        if not (max(abs(here)) < nearest and np.all(np.isfinite(beside))):
+            break
+        nearest, best = max(abs(here)), x
+        slopes = (np.array(beside) - here).T / aside
+        x = np.maximum(x - np.linalg.lstsq(slopes, here)[0], -1.0)
+    if nearest == math.inf:
+        return backlogs, emitted
+    own = [z[0, 0] for z in spread(best[None])]
+    return own, signals(own)
+
+
 def _of_populations(net: Network, *_: Any) -> bool:
     """Whether senders are populations on a grid, which compile their parts: a search for many
     numbers at a time needs them less often than a compiled one.
@@ -378,10 +436,12 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
             )
         now = flatten((backlogs, emitted))
         moved = ops.greatest(abs(now - before) / (1 + abs(now)))
+        if not ops.traced(moved) and moved > _COARSE:
+            backlogs, emitted = _approach(net, codes, backlogs, emitted, start)
         return count + 1, moved, codes, backlogs, emitted, escapes
 
     def unrested(carry: tuple) -> Num:
-        return (carry[0] < _ROUNDS) & (carry[1] > 1e-12)
+        return (carry[0] < _ROUNDS) & (carry[1] > _RESTED)
 
     if len(backlogs) > 1:
         codes = [np.zeros((), int) for _ in links]
@@ -391,7 +451,7 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
         code, backlog, signal, escape = _steady_link(net, 0, backlogs, emitted, start)
         codes, backlogs, emitted, escapes, moved = [code], [backlog], [signal], [escape], 0.0
     senders = steady_senders(net, backlogs, emitted)
-    offered, accepted = arrivals(net, emitted, [rate for _, rate in senders])
+    offered, accepted = _arrivals(net, emitted, senders)
     pairs = list(zip(net.links, backlogs, strict=True))
     lost = [1 - accepted[k] / ops.maximum(offered[k], _SMALL) for k in links]
     laws = [steady_memory(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)]
@@ -455,7 +515,7 @@ def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]
         return steady_senders(net, backlogs, emitted, own)
 
     def accepted(share: Num) -> list[Num]:
-        return arrivals(net, emitted, [rate for _, rate in senders(share)])[1]
+        return _arrivals(net, emitted, senders(share))[1]
 
     capacity = net.links[k].capacity
     none = 0.0 * capacity
