@@ -124,7 +124,7 @@ def _rates(matrices: Array) -> tuple[Array, Array]:
     """The numbers r and k of the module's head for nonnegative matrices Y (g, g, ...)."""
     w = np.ones(matrices.shape[1:])
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        for _ in range(_POWERS):
+        for _ in range(_POWERS if len(w) > 1 else 0):
             moved = np.einsum("ij...,j...->i...", matrices, w)
             largest = np.max(moved / w, axis=0, initial=0.0)
             w = w + moved / np.where(largest > 0, largest, 1.0)
