@@ -261,9 +261,9 @@ def _follow(
         lines, begin = np.unique(at[stuck], return_index=True)
         near[lines] = height[wide[stuck][begin]]
         wide, at = wide[~stuck], at[~stuck]
-        below, above = height[wide], height[wide + 1]
+        below, above = height[wide] + steps[wide], height[wide + 1] - steps[wide + 1]
         middle = np.where(below * _APART < above, np.sqrt(below * above), (below + above) / 2)
-        middle = np.where(below > 0, middle, above / 2)
+        middle = np.where(below > 0, middle, above / 2)  # of what neither end reaches
         new_logs, new_steps = reach(at, middle)
         height, line = np.insert(height, wide + 1, middle), np.insert(line, wide + 1, at)
         logs = np.insert(logs, wide + 1, new_logs, axis=0)
