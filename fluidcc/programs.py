@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc import dual, ops
-from fluidcc.module import Module, rebuild, skeleton, structure
+from fluidcc.module import parts_of, rebuild, skeleton
 from fluidcc.ops import Num
 from fluidcc.recording import Tape
 
@@ -30,26 +30,21 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def _collect(tree: Any, found: list[Any]) -> None:
-    if isinstance(tree, tuple | list):
-        for inner in tree:
+    parts = parts_of(type(tree))
+    if parts is not None:
+        for inner in parts(tree):
             _collect(inner, found)
-    elif isinstance(tree, Module):
-        for name in structure(type(tree))[0]:
-            _collect(getattr(tree, name), found)
     elif tree is not None:
         found.append(tree)
 
 
 def map_tree(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     """The tree of the results of a function of the numbers at the same position of each tree."""
-    if isinstance(tree, tuple | list):
-        found = [map_tree(function, *part) for part in zip(tree, *others, strict=True)]
-        return type(tree)(*found) if hasattr(tree, "_fields") else type(tree)(found)
-    if isinstance(tree, Module):
-        names = structure(type(tree))[0]
-        parts = [[getattr(each, name) for each in (tree, *others)] for name in names]
-        return rebuild(tree, [map_tree(function, *part) for part in parts])
-    return None if tree is None else function(tree, *others)
+    parts = parts_of(type(tree))
+    if parts is None:
+        return None if tree is None else function(tree, *others)
+    nodes = zip(parts(tree), *map(parts, others), strict=True)
+    return rebuild(tree, [map_tree(function, *each) for each in nodes])
 
 
 def unflatten(tree: Any, values: Any) -> Any:
