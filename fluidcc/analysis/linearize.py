@@ -44,7 +44,7 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
         raise ValueError(f"no linearisation: {without(eq)}")
     arrays = steady(net)
     A, B, C, D, lag, free = _derivatives(arrays, eq.op, side)
-    if fault := differ(arrays, eq.op, side, (A, B, C, D)):
+    if fault := differ(arrays, eq.op, side, (A, B, C, D), eq.rows):
         raise ValueError(f"no linearisation: {fault}")
     state_owner, output_owner = _owners(arrays, eq.op)
     index = output_index(net)
