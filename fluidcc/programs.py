@@ -224,7 +224,7 @@ def _record(function: Callable[..., Any], held: tuple, free: tuple, options: dic
 
 def _varies(number: Any) -> bool:
     """Whether a number of a held tree is an argument of the code, not part of it."""
-    return not isinstance(number, float | int) or isinstance(number, np.generic)
+    return type(number) not in ops.PLAIN
 
 
 def _of_held(number: Any) -> Any:
