@@ -53,16 +53,16 @@ def unflatten(tree: Any, values: Any) -> Any:
     return map_tree(lambda _: next(rest), tree)
 
 
-def flatten(tree: Any, points: tuple[int, ...] = ()) -> Any:
+def flatten(tree: Any, points: tuple[int, ...] = (), like: Any = None) -> Any:
     """All numbers of a tree as one vector (n,); of trees of numbers at several `points`, see
-    `batch`, vectors (*points, n).
+    `batch`, vectors (*points, n), each with as many as its counterpart in `like`, if given.
     """
     found = leaves(tree)
     if not found:
         return np.zeros((*points, 0))
     if not points:
         return ops.concatenate([ops.ravel(v) for v in found])
-    sizes = (np.shape(dual.plain(v))[-1:] or (1,) for v in found)
+    sizes = (np.shape(dual.plain(v))[-1:] or (1,) for v in (leaves(like) or found))
     rows = (ops.broadcast_to(v, (*points, *size)) for v, size in zip(found, sizes, strict=True))
     return ops.concatenate([*rows], axis=-1)
 
@@ -193,8 +193,9 @@ _written: dict[Any, Callable[..., Any]] = {}
 def write_out(
     function: Callable[..., Any], held: tuple, free: tuple, **options: Any
 ) -> Callable[..., Any]:
-    """An elementwise `function(*held, *free, **options)` as straight-line code for NumPy, of the
-    numbers of the trees `free`, in order; it gives the numbers of the result.
+    """An elementwise `function(*held, *free, **options)`, which may sum over classes, as
+    straight-line code for NumPy, of the numbers of the trees `free`, in order; it gives the numbers
+    of the result, in any shape that fills theirs.
 
     It is recorded once for each structure of the trees, to which plain Python numbers of `held`
     belong; operations on the numbers of `held` alone are done here. With arrays of JAX the function

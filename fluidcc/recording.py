@@ -1,9 +1,9 @@
 """Straight-line code for elementwise functions, recorded while they are evaluated once.
 
 A rule as it is written takes most of its time for trees, dual numbers and calls. On a tape its
-operations on numbers are left: those with equal arguments once, those on constants not at all
-(Griewank and Walther, 2008, chapter 6). A product with the constant 0 is 0, of infinity too, which
-is NaN in compiled code.
+operations on numbers are left, sums over the classes of a group among them: those with equal
+arguments once, those on constants not at all (Griewank and Walther, 2008, chapter 6). A product
+with the constant 0 is 0, of infinity too, which is NaN in compiled code.
 """
 
 from __future__ import annotations
@@ -97,6 +97,8 @@ class Recorded(NDArrayOperatorsMixin):
             return _where(*args)
         if function is np.broadcast_to:
             return args[0]
+        if function is np.sum:  # over the classes of a group, the last axis
+            return self.tape.add(f"np.sum({self.name}, axis=-1, keepdims=True)", self.example)
         return function(self.example) if function is np.shape else NotImplemented
 
     def __bool__(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.local_model import constant_inputs, local_state
+from fluidcc.analysis.local_model import constant_inputs, local_state, present
 from fluidcc.analysis.operating_point import OperatingPoint, Regime
 from fluidcc.analysis.population import grid_error, needs_round_trip
 from fluidcc.analysis.sliding import (
@@ -37,7 +37,7 @@ from fluidcc.model.delays import (
     round_trip,
     signal_fields,
 )
-from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux, received
+from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, received
 from fluidcc.ops import Num
 from fluidcc.programs import batch, compiled, flatten, leaves, map_tree, ravel
 from fluidcc.scenario.network import Network
@@ -85,8 +85,9 @@ def _rows(
     net: Network, op: OperatingPoint, side: Num, regimes: Num, held: tuple[SlidingSurface, ...] = ()
 ) -> Rows:
     part, given = shares(op, held), {c.link for c in held if c.kind == SIGNAL}
-    links = range(len(net.links))
-    emitted = tuple(op.emitted[k].signal if k in given else None for k in links) if given else ()
+    links, emitted = len(net.links), ()
+    if given:
+        emitted = tuple(op.emitted[k].signal if k in given else None for k in range(links))
 
     def received(u: Num) -> list[tuple[Num, Num]]:
         return weighed(net, op, held, part, u, np.arange(u.shape[-1]))
@@ -100,10 +101,9 @@ def _rows(
         y, u, points = unflatten(x[..., :n]), x[..., n:], x.shape[:-1]
 
         def now(u: Num) -> tuple[Num, Num, Num]:
-            found = flux(net, y, constant_inputs(net, u), at.modes, ticks=True)
-            trees = found.drift, found.outputs, found.queue_raw
-            drift, outputs, raw = (flatten(tree, points) for tree in trees)
-            return drift, outputs, raw
+            found = present(net, at.modes, y, constant_inputs(net, u))[: -len(net.flows)]
+            flat = flatten(found, points, (y, output_index(net), y.queues))
+            return flat[..., :n], flat[..., n:-links], flat[..., -links:]
 
         drift, outputs, raw = mixed(received(u), now)
         return ops.concatenate([drift * moves, outputs - u], axis=-1), raw
