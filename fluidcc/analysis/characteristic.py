@@ -291,6 +291,8 @@ def _summed(left: Array, right: Array) -> Array:
 
 def _eliminated(blocks: Blocks) -> tuple[Array, Array, Array]:
     """P^-1, P^-1 Q and the Schur complement T."""
+    if not blocks.P.size:
+        return blocks.P, blocks.Q, blocks.S
     inverse = _inverse(blocks.P)
     right = inverse @ blocks.Q
     return inverse, right, blocks.S - _summed(blocks.R, right)
