@@ -149,5 +149,5 @@ def jacobians(net: Network, op: OperatingPoint, side: Num) -> tuple[Any, ...]:
         return flatten([*found], direction.shape[:-1], (at.y, outputs))
 
     point = ops.concatenate([v, late])
-    slopes = batch(along, np.eye(len(point)) + 0.0 * point).T
+    slopes = batch(along, np.eye(len(point)) + 0.0 * point[None]).T
     return slopes[:n, :n], slopes[:n, n:], slopes[n:, :n], slopes[n:, n:], lag, at.frozen
