@@ -70,9 +70,15 @@ class Tape:
             moves = not moving.isdisjoint(_NAME.findall(operation))
             if moves:
                 moving.add(name)
-            (each_time if moves else once).append(f"{name} = {operation}")
-        head = [f"def given({', '.join(names[:held])}):", *once]
-        inner = [f"def function({', '.join(names[held:])}):", *each_time, last]
+            (each_time if moves else once).append((name, operation))
+        made, later, body = {name for name, _ in each_time}, set(_NAME.findall(last)), [last]
+        for name, operation in reversed(each_time):  # memory is left to the next operation
+            over = (made & set(_NAME.findall(operation))) - later
+            body += [f"del {', '.join(sorted(over))}"] if over else []
+            body.append(f"{name} = {operation}")
+            later |= over
+        head = [f"def given({', '.join(names[:held])}):", *(f"{n} = {op}" for n, op in once)]
+        inner = [f"def function({', '.join(names[held:])}):", *reversed(body)]
         text = "\n    ".join([*head, "\n        ".join(inner), "return function"])
         found: dict[str, Any] = {"np": np, "inf": math.inf, "nan": math.nan}
         exec(text, found)
