@@ -9,7 +9,7 @@ import abc
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, dataclass_transform
 
 import numpy as np
@@ -43,10 +43,23 @@ def make(cls: type, nodes: Iterable[Any], fixed: Iterable[Any]) -> Any:
     return thing
 
 
-def rebuild(like: Any, values: Iterable[Any]) -> Any:
-    """A module with other nodes, in order."""
-    fixed = structure(type(like))[1]
-    return make(type(like), values, (getattr(like, name) for name in fixed))
+@functools.cache
+def parts_of(cls: type) -> Callable[[Any], Iterator[Any]] | None:
+    """The function that gives the nodes of a tree of this class; None for numbers and no number."""
+    if issubclass(cls, tuple | list):
+        return iter
+    if not issubclass(cls, Module):
+        return None
+    names = structure(cls)[0]
+    return lambda thing: map(vars(thing).__getitem__, names)
+
+
+def rebuild(like: Any, nodes: Iterable[Any]) -> Any:
+    """A tree with other nodes, in order."""
+    if isinstance(like, Module):
+        fixed = structure(type(like))[1]
+        return make(type(like), nodes, (getattr(like, name) for name in fixed))
+    return type(like)(*nodes) if hasattr(like, "_fields") else type(like)(nodes)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -78,13 +91,12 @@ def skeleton(tree: Any, of_number: Callable[[Any], Any] = lambda _: "number") ->
 
     `of_number` gives what stays in the place of each.
     """
-    if isinstance(tree, tuple | list):
-        return (type(tree), *(skeleton(part, of_number) for part in tree))
-    if isinstance(tree, Module):
-        nodes, fixed = structure(type(tree))
-        inner = [skeleton(getattr(tree, name), of_number) for name in nodes]
-        return (type(tree), *inner, *(getattr(tree, name) for name in fixed))
-    return None if tree is None else of_number(tree)
+    parts = parts_of(type(tree))
+    if parts is None:
+        return None if tree is None else of_number(tree)
+    inner = [skeleton(part, of_number) for part in parts(tree)]
+    fixed = structure(type(tree))[1] if isinstance(tree, Module) else ()
+    return (type(tree), *inner, *(getattr(tree, name) for name in fixed))
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -19,7 +19,9 @@ from fluidcc.recording import Recorded
 Num = Any
 """A float, an array of NumPy or JAX, a dual or recorded number, or a SymPy expression."""
 
-_PLAIN = frozenset({bool, int, float})
+PLAIN = frozenset({bool, int, float})
+"""Types of plain Python numbers."""
+
 _NUMPY = frozenset({np.ndarray, np.float64, np.int64, np.bool_, dual.Dual, Recorded})
 
 
@@ -60,7 +62,7 @@ def _space(*args: Num) -> Any:
     space: Any = _Floats
     for a in args:
         kind = type(a)
-        if kind not in _PLAIN:
+        if kind not in PLAIN:
             if kind not in _NUMPY:
                 return _other_space(*args)
             space = dual
@@ -85,7 +87,7 @@ def symbolic(*args: Num) -> bool:
 
 def traced(*args: Num) -> bool:
     """Whether any of some numbers is an array of JAX."""
-    rare = [a for a in args if type(a) not in _NUMPY and type(a) not in _PLAIN]
+    rare = [a for a in args if type(a) not in _NUMPY and type(a) not in PLAIN]
     array = getattr(sys.modules.get("jax"), "Array", ()) if rare else ()
     return any(isinstance(a, array) for a in rare)
 

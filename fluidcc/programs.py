@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc import dual, ops
-from fluidcc.module import Module, rebuild, skeleton, structure
+from fluidcc.module import parts_of, rebuild, skeleton
 from fluidcc.ops import Num
 from fluidcc.recording import Tape
 
@@ -30,26 +30,21 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def _collect(tree: Any, found: list[Any]) -> None:
-    if isinstance(tree, tuple | list):
-        for inner in tree:
+    parts = parts_of(type(tree))
+    if parts is not None:
+        for inner in parts(tree):
             _collect(inner, found)
-    elif isinstance(tree, Module):
-        for name in structure(type(tree))[0]:
-            _collect(getattr(tree, name), found)
     elif tree is not None:
         found.append(tree)
 
 
 def map_tree(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     """The tree of the results of a function of the numbers at the same position of each tree."""
-    if isinstance(tree, tuple | list):
-        found = [map_tree(function, *part) for part in zip(tree, *others, strict=True)]
-        return type(tree)(*found) if hasattr(tree, "_fields") else type(tree)(found)
-    if isinstance(tree, Module):
-        names = structure(type(tree))[0]
-        parts = [[getattr(each, name) for each in (tree, *others)] for name in names]
-        return rebuild(tree, [map_tree(function, *part) for part in parts])
-    return None if tree is None else function(tree, *others)
+    parts = parts_of(type(tree))
+    if parts is None:
+        return None if tree is None else function(tree, *others)
+    nodes = zip(parts(tree), *map(parts, others), strict=True)
+    return rebuild(tree, [map_tree(function, *each) for each in nodes])
 
 
 def unflatten(tree: Any, values: Any) -> Any:
@@ -58,16 +53,16 @@ def unflatten(tree: Any, values: Any) -> Any:
     return map_tree(lambda _: next(rest), tree)
 
 
-def flatten(tree: Any, points: tuple[int, ...] = ()) -> Any:
+def flatten(tree: Any, points: tuple[int, ...] = (), like: Any = None) -> Any:
     """All numbers of a tree as one vector (n,); of trees of numbers at several `points`, see
-    `batch`, vectors (*points, n).
+    `batch`, vectors (*points, n), each with as many as its counterpart in `like`, if given.
     """
     found = leaves(tree)
     if not found:
         return np.zeros((*points, 0))
     if not points:
         return ops.concatenate([ops.ravel(v) for v in found])
-    sizes = (np.shape(dual.plain(v))[-1:] or (1,) for v in found)
+    sizes = (np.shape(dual.plain(v))[-1:] or (1,) for v in (leaves(like) or found))
     rows = (ops.broadcast_to(v, (*points, *size)) for v, size in zip(found, sizes, strict=True))
     return ops.concatenate([*rows], axis=-1)
 
@@ -198,8 +193,9 @@ _written: dict[Any, Callable[..., Any]] = {}
 def write_out(
     function: Callable[..., Any], held: tuple, free: tuple, **options: Any
 ) -> Callable[..., Any]:
-    """An elementwise `function(*held, *free, **options)` as straight-line code for NumPy, of the
-    numbers of the trees `free`, in order; it gives the numbers of the result.
+    """An elementwise `function(*held, *free, **options)`, which may sum over classes, as
+    straight-line code for NumPy, of the numbers of the trees `free`, in order; it gives the numbers
+    of the result, in any shape that fills theirs.
 
     It is recorded once for each structure of the trees, to which plain Python numbers of `held`
     belong; operations on the numbers of `held` alone are done here. With arrays of JAX the function
@@ -229,7 +225,7 @@ def _record(function: Callable[..., Any], held: tuple, free: tuple, options: dic
 
 def _varies(number: Any) -> bool:
     """Whether a number of a held tree is an argument of the code, not part of it."""
-    return not isinstance(number, float | int) or isinstance(number, np.generic)
+    return type(number) not in ops.PLAIN
 
 
 def _of_held(number: Any) -> Any:

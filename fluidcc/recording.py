@@ -1,9 +1,9 @@
 """Straight-line code for elementwise functions, recorded while they are evaluated once.
 
 A rule as it is written takes most of its time for trees, dual numbers and calls. On a tape its
-operations on numbers are left: those with equal arguments once, those on constants not at all
-(Griewank and Walther, 2008, chapter 6). A product with the constant 0 is 0, of infinity too, which
-is NaN in compiled code.
+operations on numbers are left, sums over the classes of a group among them: those with equal
+arguments once, those on constants not at all (Griewank and Walther, 2008, chapter 6). A product
+with the constant 0 is 0, of infinity too, which is NaN in compiled code.
 """
 
 from __future__ import annotations
@@ -70,9 +70,15 @@ class Tape:
             moves = not moving.isdisjoint(_NAME.findall(operation))
             if moves:
                 moving.add(name)
-            (each_time if moves else once).append(f"{name} = {operation}")
-        head = [f"def given({', '.join(names[:held])}):", *once]
-        inner = [f"def function({', '.join(names[held:])}):", *each_time, last]
+            (each_time if moves else once).append((name, operation))
+        made, later, body = {name for name, _ in each_time}, set(_NAME.findall(last)), [last]
+        for name, operation in reversed(each_time):  # memory is left to the next operation
+            over = (made & set(_NAME.findall(operation))) - later
+            body += [f"del {', '.join(sorted(over))}"] if over else []
+            body.append(f"{name} = {operation}")
+            later |= over
+        head = [f"def given({', '.join(names[:held])}):", *(f"{n} = {op}" for n, op in once)]
+        inner = [f"def function({', '.join(names[held:])}):", *reversed(body)]
         text = "\n    ".join([*head, "\n        ".join(inner), "return function"])
         found: dict[str, Any] = {"np": np, "inf": math.inf, "nan": math.nan}
         exec(text, found)
@@ -97,6 +103,8 @@ class Recorded(NDArrayOperatorsMixin):
             return _where(*args)
         if function is np.broadcast_to:
             return args[0]
+        if function is np.sum:  # over the classes of a group, the last axis
+            return self.tape.add(f"np.sum({self.name}, axis=-1, keepdims=True)", self.example)
         return function(self.example) if function is np.shape else NotImplemented
 
     def __bool__(self) -> bool:

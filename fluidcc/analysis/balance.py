@@ -12,7 +12,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.local_model import constant_inputs, local_state
+from fluidcc.analysis.local_model import constant_inputs, local_state, present
 from fluidcc.analysis.operating_point import OperatingPoint, Regime
 from fluidcc.analysis.sliding import (
     LOAD,
@@ -35,7 +35,7 @@ from fluidcc.model.delays import (
     output_indices,
     signal_fields,
 )
-from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, flux
+from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE
 from fluidcc.ops import Num
 from fluidcc.programs import batch, compiled, flatten, leaves, map_tree, ravel
 from fluidcc.scenario.network import Network
@@ -55,7 +55,7 @@ _SIGNS = 4  # random directions
 _SOME_USE = 1e-8  # utilization of a link; below it arrivals have few significant digits
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """Residual of an equilibrium (n + m): change of the state per second, computed outputs less the
     assumed ones; its derivatives (3, K, n + m) by central, forward and backward differences along
     the directions (K, n + m) and their rounding errors (3, n + m); the longest step that crosses no
@@ -81,10 +81,11 @@ class _Rows(NamedTuple):
 @compiled(static_argnames="held")
 def _rows(
     net: Network, op: OperatingPoint, side: Num, regimes: Num, held: tuple[SlidingSurface, ...] = ()
-) -> _Rows:
+) -> Rows:
     part, given = shares(op, held), {c.link for c in held if c.kind == SIGNAL}
-    links = range(len(net.links))
-    emitted = tuple(op.emitted[k].signal if k in given else None for k in links) if given else ()
+    links, emitted = len(net.links), ()
+    if given:
+        emitted = tuple(op.emitted[k].signal if k in given else None for k in range(links))
 
     def received(u: Num) -> list[tuple[Num, Num]]:
         return weighed(net, op, held, part, u, np.arange(u.shape[-1]))
@@ -98,10 +99,9 @@ def _rows(
         y, u, points = unflatten(x[..., :n]), x[..., n:], x.shape[:-1]
 
         def now(u: Num) -> tuple[Num, Num, Num]:
-            found = flux(net, y, constant_inputs(net, u), at.modes, ticks=True)
-            trees = found.drift, found.outputs, found.queue_raw
-            drift, outputs, raw = (flatten(tree, points) for tree in trees)
-            return drift, outputs, raw
+            found = present(net, at.modes, y, constant_inputs(net, u))[: -len(net.flows)]
+            flat = flatten(found, points, (y, output_index(net), y.queues))
+            return flat[..., :n], flat[..., n:-links], flat[..., -links:]
 
         drift, outputs, raw = mixed(received(u), now)
         return ops.concatenate([drift * moves, outputs - u], axis=-1), raw
@@ -131,7 +131,7 @@ def _rows(
         [ops.where(m == LOW, 1.0, ops.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
     )
     excess = ops.where(ends == 0, 0.0, ops.maximum(ends * raw, 0.0)) / capacity
-    found = _Rows(value, slopes, rounding, directions, fits, point, point, excess)
+    found = Rows(value, slopes, rounding, directions, fits, point, point, excess)
     least = found.scale * _BALANCED + _ROUNDING * abs(point) + _least(net, op)
     return found._replace(allowed=ops.where(_unmoved(net, op, regimes), np.inf, least))
 
@@ -154,19 +154,22 @@ def _certain(net: Network) -> Outputs:
     return make_outputs(net, never, tuple(sure for _ in net.links), tuple(pace for _ in net.links))
 
 
-def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) -> str:
-    """Message that names the worst residual of an equilibrium; empty if the equilibrium balances.
+def unbalanced(
+    net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]
+) -> tuple[str, Rows | None]:
+    """Message that names the worst residual of an equilibrium, empty if the equilibrium balances;
+    and all residuals.
 
     Groups whose window is a formula of the loss rate have no equations of motion to check.
     """
     if any(flows.loss.window(0.0, 1.0) is not None for flows in net.flows):
-        return ""
+        return "", None
     if net.closure == "population":
-        return _unbalanced_populations(net, op, regimes)
+        return _unbalanced_populations(net, op, regimes), None
     kinds = {Regime.JUMP: SIGNAL, Regime.LOADED: LOAD}
     held = tuple(SlidingSurface(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
     net, op = exact(net, held), with_exact_loads(op, held)
-    rows: _Rows = map_tree(np.asarray, _rows(net, op, _MIDDLE, np.array(regimes), held))
+    rows: Rows = map_tree(np.asarray, _rows(net, op, _MIDDLE, np.array(regimes), held))
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
@@ -174,14 +177,14 @@ def unbalanced(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) ->
         return (
             f"put into the moving model, {name} does not rest: {rows.value[worst]:.3g} is left of "
             f"terms of {rows.scale[worst]:.3g}"
-        )
+        ), rows
     for k, excess in enumerate(rows.excess):
         if not excess <= _BALANCED:
             return (
                 f"put into the moving model, the queue of links.{net.link_names[k]} leaves the end "
                 f"of its equilibrium, by {excess:.3g} of the capacity"
-            )
-    return ""
+            ), rows
+    return "", rows
 
 
 def _unbalanced_populations(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) -> str:
@@ -199,9 +202,19 @@ def _unbalanced_populations(net: Network, op: OperatingPoint, regimes: tuple[Reg
     return ""
 
 
-def differ(net: Network, op: OperatingPoint, side: int, matrices: tuple[Array, ...]) -> str:
-    """Message on derivatives A, B, C, D that disagree with finite differences; empty if none do."""
-    rows: _Rows = _rows(net, op, np.asarray(float(side)), np.zeros(len(net.links), int))
+def differ(
+    net: Network,
+    op: OperatingPoint,
+    side: int,
+    matrices: tuple[Array, ...],
+    rows: Rows | None = None,
+) -> str:
+    """Message on derivatives A, B, C, D that disagree with finite differences; empty if none do.
+
+    `rows` are those of the equilibrium itself, if they are known.
+    """
+    if rows is None or side:
+        rows = _rows(net, op, np.asarray(float(side)), np.zeros(len(net.links), int))
     off = np.asarray(_off(net, rows, matrices))
     worst = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
     if off[worst] <= _AGREE:
@@ -213,7 +226,7 @@ def differ(net: Network, op: OperatingPoint, side: int, matrices: tuple[Array, .
 
 
 @compiled
-def _off(net: Network, rows: _Rows, matrices: tuple[Num, ...]) -> Num:
+def _off(net: Network, rows: Rows, matrices: tuple[Num, ...]) -> Num:
     """Misfit of derivatives and differences (n + m), as a share of their terms; 0 at a breakpoint,
     where steps are too short for differences with significant digits.
     """

@@ -190,23 +190,22 @@ class Characteristic:
             (number[i], number[j], *term)
             for i, row in rows.items() for j, sums in row.items() for term in sums.values()
         ]  # fmt: skip
-        self._row, self._column = (np.array([t[k] for t in terms], int) for k in (0, 1))
+        row, column = (np.array([t[k] for t in terms], int) for k in (0, 1))
+        places = self.layout.position(row, column)
+        order = np.argsort(places, kind="stable")
+        self._row, self._column = row[order], column[order]
+        self._places, self._starts = np.unique(places[order], return_index=True)
         names = {t[2].tobytes(): t[2] for t in terms}
         slots = {name: i for i, name in enumerate(names)}
-        self._slot = np.array([slots[t[2].tobytes()] for t in terms], int)
+        self._slot = np.array([slots[t[2].tobytes()] for t in terms], int)[order]
         blank = np.zeros((len(self.longest), 0))
         self._lags = np.stack([*names.values()], axis=1) if terms else blank
-        self._value = np.stack([t[3] for t in terms], axis=1) if terms else blank
+        self._value = np.stack([t[3] for t in terms], axis=1)[:, order] if terms else blank
         self._lag = self._lags[:, self._slot]
         every = np.arange(len(rows))
-        ones = self.layout.position(every, every)
-        self._constant, self._slope = np.zeros((2, self.layout.total))
-        self._slope[ones[:n]] = 1.0
-        self._constant[ones[n:]] = 1.0
-        self._constant[self.layout.padding()] = 1.0
-        where = self.layout.position(self._row, self._column)
-        self._order = np.argsort(where, kind="stable")
-        self._places, self._starts = np.unique(where[self._order], return_index=True)
+        diagonal = self.layout.position(every, every)
+        self._states = diagonal[:n]
+        self._units = np.concatenate([diagonal[n:], self.layout.padding()])
 
     @property
     def degree(self) -> int:
@@ -217,29 +216,23 @@ class Characteristic:
         """The terms' values times e^(-s lag), at the points s (k,)."""
         return self._value[which] * np.exp(-s[:, None] * self._lags[which])[:, self._slot]
 
-    def _terms(self, weight: Array) -> Array:
-        """Minus the sums of the terms' weights (k, terms) at each position, (k, positions)."""
+    def _stored(self, states: Any, units: float, weight: Array) -> Blocks:
+        """Blocks with these numbers on the diagonal, of states (k, 1) and of all else, and the sums
+        of the terms' weights (k, terms) added.
+        """
         out = np.zeros((len(weight), self.layout.total), weight.dtype)
+        out[:, self._states], out[:, self._units] = states, units
         if len(self._starts):
-            sums = np.add.reduceat(weight[:, self._order], self._starts, axis=1)
-            out[:, self._places] = -sums
-        return out
+            out[:, self._places] += np.add.reduceat(weight, self._starts, axis=1)
+        return self.layout.split(out)
 
     def matrix(self, s: Array, which: Any = 0) -> Blocks:
-        """M at the points s (k,)."""
-        s = np.asarray(s, complex)
-        delayed = self._terms(self._late(s, which))
-        return self.layout.split(self._constant + s[:, None] * self._slope + delayed)
-
-    def derivative(self, s: Array, which: Any = 0) -> Blocks:
-        """dM/ds at the points s (k,)."""
-        late = self._late(np.asarray(s, complex), which)
-        return self.layout.split(self._slope - self._terms(self._lag[which] * late))
+        """M at the points s (k,), real at real ones."""
+        return self._stored(s[:, None], 1.0, -self._late(s, which))
 
     def rate_bound(self, real: Array, which: Any = 0) -> Blocks:
         """Entrywise bound of |dM/ds| on the lines Re s = `real` (k,)."""
-        weight = np.abs(self._late(real, which)) * self._lag[which]
-        return self.layout.split(self._slope - self._terms(weight))
+        return self._stored(1.0, 0.0, np.abs(self._late(real, which)) * self._lag[which])
 
     def felt(self, s: Array, which: Any = 0) -> Array:
         """Coupling matrices (k, N, N) of the components, states first, at the points s (k,).
@@ -256,16 +249,15 @@ class Characteristic:
 
     def factor(self, blocks: Blocks) -> Factors:
         """Factor M by its Schur complement T; singular points give inf or NaN in their row only."""
-        P, Q, R, S = blocks
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            inverse, inside = _inverse(P)
-            right, left = inverse @ Q, R @ inverse
-            corner, last = _inverse(S - np.sum(R @ right, axis=1))
-        return Factors(inverse, right, left, corner, np.concatenate([inside, last[:, None]], 1))
+            inverse, right, T = _eliminated(blocks)
+            return Factors(inverse, right, blocks.R @ inverse, _inverse(T), _logs(blocks.P, T))
 
     def log_det(self, s: Array, which: Any = 0) -> Array:
         """Logarithm of the characteristic function at s (k,), imaginary part modulo 2 pi."""
-        return self.factor(self.matrix(s, which)).logs.sum(axis=1)
+        blocks = self.matrix(s, which)
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            return _logs(blocks.P, _eliminated(blocks)[2]).sum(axis=1)
 
     def log_slope(self, s: Array, which: Any = 0, whole: Any = True) -> Array:
         """Derivative of the logarithm of the characteristic function at s (k,).
@@ -274,25 +266,58 @@ class Characteristic:
         Far from the classes' own roots det T has the same zeros as the characteristic function, and
         many classes do not drag Newton's method towards their roots.
         """
-        parts, rate = self.factor(self.matrix(s, which)), self.derivative(s, which)
-        with np.errstate(invalid="ignore", over="ignore"):
-            own = np.einsum("kcij,kcji->k", parts.inverse, rate.P)
-            inner = parts.left @ rate.P @ parts.right
-            corner = rate.S + np.sum(inner - rate.R @ parts.right - parts.left @ rate.Q, axis=1)
-            return np.where(whole, own, 0.0) + np.einsum("kij,kji->k", parts.corner, corner)
+        late = self._late(s, which)
+        blocks = self._stored(s[:, None], 1.0, -late)
+        rate = self._stored(1.0, 0.0, self._lag[which] * late)
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            inverse, right, T = _eliminated(blocks)
+            own = np.einsum("kcij,kcji->k", inverse, rate.P)
+            inner = _summed(blocks.R, inverse @ (rate.P @ right - rate.Q))
+            corner = rate.S + inner - _summed(rate.R, right)
+            return np.where(whole, own, 0.0) + np.einsum("kij,kji->k", _inverse(T), corner)
 
     def response(self, s: Array, out: Sequence[int], into: Sequence[int]) -> Array:
         """Entries (k, out, into) of the inverse of M(s), of kept components of links."""
         n = self.degree
         rows, columns = (self.layout.place[[self._number[n + j] for j in k]] for k in (out, into))
-        return self.factor(self.matrix(s)).corner[:, rows[:, None], columns]
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            return _inverse(_eliminated(self.matrix(s))[2])[:, rows[:, None], columns]
 
 
-def _inverse(matrices: Array) -> tuple[Array, Array]:
-    """Inverse of each matrix of a stack, infinite if singular, and its log det."""
-    if not matrices.size:
-        return matrices, np.zeros(matrices.shape[:-2], complex)
+def _summed(left: Array, right: Array) -> Array:
+    """Sum of the products of the classes' matrices (k, c, ., .)."""
+    return np.einsum("kcij,kcjl->kil", left, right)
+
+
+def _eliminated(blocks: Blocks) -> tuple[Array, Array, Array]:
+    """P^-1, P^-1 Q and the Schur complement T."""
+    if not blocks.P.size:
+        return blocks.P, blocks.Q, blocks.S
+    inverse = _inverse(blocks.P)
+    right = inverse @ blocks.Q
+    return inverse, right, blocks.S - _summed(blocks.R, right)
+
+
+def _inverse(matrices: Array) -> Array:
+    """Inverse of each matrix of a stack, infinite if singular."""
+    if matrices.shape[-1] == 1:
+        return np.where(matrices == 0, np.inf, 1 / matrices)
+    try:
+        return np.linalg.inv(matrices)
+    except np.linalg.LinAlgError:
+        singular = (np.linalg.det(matrices) == 0)[..., None, None]
+        safe = np.where(singular, np.eye(matrices.shape[-1]), matrices)
+        return np.where(singular, np.inf, np.linalg.inv(safe))
+
+
+def _logs(P: Array, T: Array) -> Array:
+    """Logarithms of the determinants of each class's block and of T (k, c + 1)."""
+    return np.concatenate([_log_det(P), _log_det(T)[:, None]], axis=1)
+
+
+def _log_det(matrices: Array) -> Array:
+    """Logarithm of each determinant, imaginary part modulo 2 pi."""
+    if matrices.shape[-1] == 1:
+        return np.log(matrices[..., 0, 0] + 0j)
     sign, size = np.linalg.slogdet(matrices)
-    singular = (sign == 0)[..., None, None]
-    safe = np.where(singular, np.eye(matrices.shape[-1]), matrices)
-    return np.where(singular, np.inf, np.linalg.inv(safe)), size + 1j * np.angle(sign)
+    return size + 1j * np.angle(sign)

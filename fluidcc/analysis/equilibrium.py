@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.analysis.balance import unbalanced
+from fluidcc.analysis.balance import Rows, unbalanced
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.operating_point import (
     AGREE,
@@ -85,7 +85,7 @@ class Equilibrium(Result):
     `message` has the reason and a remedy.
     `sliding` names the links that are held on a discontinuity from both sides: the equilibrium of
     the undelayed model, without a linearisation. Numbers are NaN if there is no equilibrium. `net`
-    is the fluid model's version of the network `asked` about.
+    is the fluid model's version of the network `asked` about, `rows` the residuals of its check.
 
     Examples
     --------
@@ -104,6 +104,7 @@ class Equilibrium(Result):
     flows: dict[str, FlowsEquilibrium]
     net: Network = dataclasses.field(repr=False)
     op: OperatingPoint = dataclasses.field(repr=False)
+    rows: Rows | None = dataclasses.field(default=None, repr=False)
     asked: Network | None = dataclasses.field(default=None, repr=False)
 
     @property
@@ -266,10 +267,10 @@ def _describe(
     status = _status_of(arrays, op, regimes, many=many)
     links = {name: _link(arrays, op, k, regimes[k]) for k, name in enumerate(net.link_names)}
     flows = {name: _flows(arrays, op, i) for i, name in enumerate(net.flow_names)}
-    moved, fault = float(op.moved), ""
+    moved, fault, rows = float(op.moved), "", None
     unknown = status == "none" or Regime.NEUTRAL in regimes
     if not unknown:
-        fault = unbalanced(arrays, op, regimes)
+        fault, rows = unbalanced(arrays, op, regimes)
     elif moved > AGREE:  # the only check without windows for the equations of motion
         fault = f"the search does not end: links still move by {moved:.1e} a round"
     faults = extremes(net) or ([fault] if fault else [])
@@ -290,7 +291,7 @@ def _describe(
         links = _unknown(net)[0]
     if unknown:
         flows = _unknown(net)[1]
-    return Equilibrium(status, message, _sliding(net, regimes), links, flows, net, op)
+    return Equilibrium(status, message, _sliding(net, regimes), links, flows, net, op, rows)
 
 
 def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsEquilibrium]]:

@@ -15,12 +15,20 @@ from fluidcc import ops
 from fluidcc.analysis.balance import differ
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
-from fluidcc.analysis.local_model import NEAR, local_state, present_function
+from fluidcc.analysis.local_model import NEAR, local_state
 from fluidcc.analysis.operating_point import OperatingPoint, steady_state
-from fluidcc.model.delays import ages, kinks, output_index, output_indices
+from fluidcc.model.delays import (
+    DelayedInputs,
+    State,
+    ages,
+    kinks,
+    output_index,
+    output_indices,
+)
 from fluidcc.model.fluid import as_fluid, steady
+from fluidcc.model.rates import Modes, flux, scaled, summed
 from fluidcc.ops import Num
-from fluidcc.programs import compiled, flatten, jacobian, leaves
+from fluidcc.programs import batch, compiled, flatten, leaves, ravel, slope, write_out
 from fluidcc.scenario.network import Network
 
 
@@ -44,7 +52,7 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
         raise ValueError(f"no linearisation: {without(eq)}")
     arrays = steady(net)
     A, B, C, D, lag, free = _derivatives(arrays, eq.op, side)
-    if fault := differ(arrays, eq.op, side, (A, B, C, D)):
+    if fault := differ(arrays, eq.op, side, (A, B, C, D), eq.rows):
         raise ValueError(f"no linearisation: {fault}")
     state_owner, output_owner = _owners(arrays, eq.op)
     index = output_index(net)
@@ -112,12 +120,34 @@ def _owners(net: Network, op: OperatingPoint) -> tuple[np.ndarray, np.ndarray]:
     return state, np.concatenate([*own, np.full(links, LINK)])
 
 
+def _along(
+    net: Network, modes: Modes, y: State, past: DelayedInputs, change: State, late: DelayedInputs
+) -> tuple[Any, Any]:
+    """Derivative of the drift and the outputs along a change of the state and of its inputs."""
+
+    def moved(k: Num) -> tuple[Any, Any]:
+        there = summed(y, scaled(k, change)), summed(past, scaled(k, late))
+        now = flux(net, *there, modes, ticks=True)
+        return now.drift, now.outputs
+
+    return slope(moved, net, y, past, change, late)
+
+
 @compiled
 def jacobians(net: Network, op: OperatingPoint, side: Num) -> tuple[Any, ...]:
     """A, B, C, D, the lags [s] and the mask of states held at a bound, which are included."""
     at = local_state(net, op, side)
-    function, v, index = present_function(net, at.y, at.modes)
-    n, lag = len(v), flatten(ages(net, at.y))
-    point = ops.concatenate([v, at.outputs[index]])
-    slopes = jacobian(lambda x: function(net, x[:n], x[n:]), point)
+    v, restore = ravel(at.y)
+    index, as_inputs = ravel(output_indices(net))
+    late = at.outputs[index]
+    n, lag, outputs = len(v), flatten(ages(net, at.y)), output_index(net)
+
+    def along(direction: Num) -> Num:
+        moving = restore(direction[..., :n]), as_inputs(direction[..., n:])
+        free = (at.y, as_inputs(late), *moving)
+        found = write_out(_along, (net, at.modes), free)(*leaves(free))
+        return flatten([*found], direction.shape[:-1], (at.y, outputs))
+
+    point = ops.concatenate([v, late])
+    slopes = batch(along, np.eye(len(point)) + 0.0 * point[None]).T
     return slopes[:n, :n], slopes[:n, n:], slopes[n:, :n], slopes[n:, n:], lag, at.frozen

@@ -13,7 +13,7 @@ from fluidcc.analysis.steady_laws import after_arrivals
 from fluidcc.model.delays import DelayedInputs, State, make_outputs, output_indices
 from fluidcc.model.rates import FREE, HIGH, LOW, Modes, flux
 from fluidcc.ops import Num
-from fluidcc.programs import flatten, map_tree, ravel
+from fluidcc.programs import flatten, leaves, map_tree, ravel, write_out
 from fluidcc.scenario.network import Flows, Network
 
 Received = Callable[[Num], list[tuple[Num, Num]]]
@@ -21,6 +21,15 @@ Received = Callable[[Num], list[tuple[Num, Num]]]
 NEAR = 1e-7  # packets: distance at which a kink counts as reached
 _ASIDE = 1e-6  # packets: step to either side of a kink
 _FALLING = 1e-6  # packets per packet sent; a window at its floor that falls faster is held there
+
+
+def _flux(net: Network, modes: Modes, y: State, past: DelayedInputs) -> tuple:
+    return tuple(flux(net, y, past, modes, ticks=True))
+
+
+def present(net: Network, modes: Modes, y: State, past: DelayedInputs) -> list[Num]:
+    """The numbers of the `flux` within bounds, ticks included, in order."""
+    return [*write_out(_flux, (net, modes), (y, past))(*leaves((y, past)))]
 
 
 def constant_inputs(net: Network, u: Num) -> DelayedInputs:
@@ -44,13 +53,10 @@ def _modes(net: Network, op: OperatingPoint, y: State, emitted: tuple, received:
     modes = Modes(queues, free, emitted)
     u = steady_outputs(net, op)
     turns = [
-        map_tree(
-            lambda c, w=weight: w * c,
-            flux(net, y, constant_inputs(net, outputs), modes, ticks=True).window_raw,
-        )
+        (weight, present(net, modes, y, constant_inputs(net, outputs)))
         for weight, outputs in received(u)
     ]
-    raw = map_tree(lambda *c: sum(c), *turns)
+    raw = [sum(weight * now[k] for weight, now in turns) for k in range(-len(net.flows), 0)]
 
     def mode(flows: Flows, window: Num, change: Num, rate: Num) -> Num:
         capped = (change > 0) & (window >= flows.window.max_window)

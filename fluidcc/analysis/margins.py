@@ -24,7 +24,7 @@ _FAINT = 1e-2  # gain below which phase crossovers are ignored
 _NOISE = 1e-12  # of the largest gain; below, phases are rounding
 _FINE = 0.5  # largest change of log L between nodes
 _SMOOTH = 0.05  # largest difference of that between the halves of an interval
-_MOST_NODES = 400_000
+_FEWEST, _MOST_NODES = 17, 400_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,40 +103,38 @@ def margins(loop: Loop, *, scale: float = 1.0) -> Margins:
     be followed.
     """
     frequency, log = followed(loop, scale=scale)
-    turn = np.angle(np.exp(1j * np.diff(np.imag(log))))
-    start = np.imag(log)[0] - 2 * math.pi * (np.imag(log)[0] > 0.75 * math.pi)
+    size, angle = np.real(log), np.imag(log)
+    turn = np.angle(np.exp(1j * np.diff(angle)))
+    start = angle[0] - 2 * math.pi * (angle[0] > 0.75 * math.pi)
     phase = np.concatenate([[start], start + np.cumsum(turn)])
-    gains = tuple(
-        GainCrossover(w, 180.0 + math.degrees(phase[i] + _turned(loop, log[i], w)))
-        for i, w in _zeros(lambda w: float(_log(np.abs(_one(loop, w)))), frequency, np.real(log))
-    )
     behind = np.floor((phase - math.pi) / (2 * math.pi))
-    at = np.flatnonzero(np.diff(behind))
-    ends = [(frequency[i], frequency[i + 1]) for i in at]
-    crossing = [_root(lambda w: float(np.angle(-_one(loop, w))), a, b) for a, b in ends]
-    phases = tuple(PhaseCrossover(w, 1 / abs(_one(loop, w))) for w in crossing)
-    return Margins(gains, phases, float(abs(np.exp(log[0]))))
+    of_gain, of_phase = np.flatnonzero(np.diff(size > 0)), np.flatnonzero(np.diff(behind))
+    at, count = np.concatenate([of_gain, of_phase]), len(of_gain)
+
+    def off(w: Array) -> Array:
+        """What is zero at each crossover."""
+        gain = loop(w)
+        by_gain = np.arange(len(w)) < count
+        return np.where(by_gain, np.real(_log(gain)), np.angle(-gain))
+
+    crossing = _roots(off, frequency[at], frequency[at + 1])
+    gain = loop(crossing)
+    turned = np.angle(gain[:count] * np.exp(-1j * angle[of_gain]))
+    margin = 180.0 + np.degrees(phase[of_gain] + turned)
+    return Margins(
+        tuple(map(GainCrossover, crossing[:count].tolist(), margin.tolist())),
+        tuple(map(PhaseCrossover, crossing[count:].tolist(), (1 / abs(gain[count:])).tolist())),
+        float(np.exp(size[0])),
+    )
 
 
-def _one(loop: Loop, w: float) -> complex:
-    return complex(loop(np.array([w]))[0])
-
-
-def _turned(loop: Loop, log: complex, w: float) -> float:
-    return float(np.angle(_one(loop, w) * np.exp(-1j * np.imag(log))))
-
-
-def _zeros(function: Callable[[float], float], x: Array, y: Array) -> list[tuple[int, float]]:
-    """Index of the interval and place of each sign change of sampled values y."""
-    at = np.flatnonzero(np.diff(y > 0))
-    return [(int(i), _root(function, x[i], x[i + 1])) for i in at]
-
-
-def _root(function: Callable[[float], float], a: float, b: float) -> float:
-    sign = 1.0 if function(a) > 0 else -1.0
-    with np.errstate(all="ignore"):
-        low, high = bisect(lambda x: np.float64(sign * function(x)), np.float64(a), np.float64(b))
-    return float(0.5 * (low + high))
+def _roots(function: Callable[[Array], Array], a: Array, b: Array) -> Array:
+    """The number at which a function (elementwise) changes its sign, between each pair of ends."""
+    if not len(a):
+        return a
+    sign = np.where(function(a) > 0, 1.0, -1.0)
+    low, high = bisect(lambda x: sign * function(x), a, b)
+    return 0.5 * (low + high)
 
 
 def followed(loop: Loop, *, scale: float = 1.0) -> tuple[Array, Array]:
@@ -148,8 +146,10 @@ def followed(loop: Loop, *, scale: float = 1.0) -> tuple[Array, Array]:
     return _dense(loop, *_band(loop, scale))
 
 
-def _band(loop: Loop, scale: float) -> tuple[float, float]:
-    """Frequencies between which the loop is no mere power of frequency and not faint."""
+def _band(loop: Loop, scale: float) -> tuple[Array, Array]:
+    """Frequencies between which the loop is no mere power of frequency and not faint, and log L
+    there.
+    """
     first, last = _DECADES
     w = scale * np.logspace(first, last, _COARSE * (last - first) + 1)
     gain = loop(w)
@@ -166,16 +166,15 @@ def _band(loop: Loop, scale: float) -> tuple[float, float]:
     turned = np.flatnonzero(np.unwrap(np.imag(log)) < np.imag(log)[0] - 1.1 * math.pi)
     if turned.size:  # keep the first crossing of the negative axis, however faint
         end = max(end, min(int(turned[0]) + 1, len(w) - 1))
-    return float(w[begin]), float(w[max(end, begin + 1)])
+    within = slice(begin, max(end, begin + 1) + 1)
+    return w[within], log[within]
 
 
-def _dense(loop: Loop, low: float, high: float) -> tuple[Array, Array]:
-    """Frequencies dense enough to follow log L, and log L there.
+def _dense(loop: Loop, w: Array, log: Array) -> tuple[Array, Array]:
+    """Frequencies dense enough to follow log L, and log L there, from a few of them.
 
     Raises ArithmeticError if the loop cannot be resolved.
     """
-    w = np.geomspace(low, high, max(9, round(_COARSE * math.log10(high / low))))
-    log = _log(loop(w))
     doubt = np.ones(len(w) - 1, bool)
     while doubt.any():
         at = np.flatnonzero(doubt)
@@ -185,9 +184,10 @@ def _dense(loop: Loop, low: float, high: float) -> tuple[Array, Array]:
         one, two = _principal(one), _principal(two)
         rough = (np.abs(one) > _FINE) | (np.abs(two) > _FINE) | (np.abs(one - two) > _SMOOTH)
         w, log = np.insert(w, at + 1, middle), np.insert(log, at + 1, inside)
-        doubt = np.zeros(len(w) - 1, bool)
+        doubt = np.full(len(w) - 1, len(w) < _FEWEST)
         place = at + np.arange(len(at))
-        doubt[place], doubt[place + 1] = rough, rough
+        doubt[place] |= rough
+        doubt[place + 1] |= rough
         if len(w) > _MOST_NODES:
             raise ArithmeticError(f"the loop's phase cannot be followed near {middle[0]:.6g} rad/s")
     return w, log

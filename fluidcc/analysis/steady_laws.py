@@ -212,8 +212,8 @@ def _ticked(link: Link, x: Any, backlog: Num, lost: Num) -> Any:
 
     def moving(carry: tuple) -> Num:
         count, numbers = carry
-        some = (ops.anywhere(move != 0) for move in numbers[size : 2 * size])
-        return (count < _ROUNDS) & functools.reduce(operator.or_, some)
+        some = functools.reduce(operator.or_, (move != 0 for move in numbers[size : 2 * size]))
+        return (count < _ROUNDS) & ops.anywhere(some)
 
     def go(carry: tuple) -> tuple:
         return carry[0] + 1, skip(*carry[1])

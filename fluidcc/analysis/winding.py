@@ -34,6 +34,7 @@ _FIRST = (1e-2, 1.0, 6)  # of the bound: the next ones
 _APART = 2.0  # ratio of heights from which on their geometric mean lies between them
 _POWERS = 20  # of matrices, towards their Perron vector
 _FAR = 1e300  # a step without an end
+_TINY = np.finfo(float).tiny
 _ROUNDING = 1e-9
 _TRIALS = np.array([0.3 + 0.7j, 1.1 - 2.3j, -0.2 + 5.9j, 0.05 + 17.0j])  # times 1 / longest lag
 
@@ -124,10 +125,9 @@ def _rates(matrices: Array) -> tuple[Array, Array]:
     """The numbers r and k of the module's head for nonnegative matrices Y (g, g, ...)."""
     w = np.ones(matrices.shape[1:])
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        for _ in range(_POWERS):
-            moved = np.einsum("ij...,j...->i...", matrices, w)
-            largest = np.max(moved / w, axis=0, initial=0.0)
-            w = w + moved / np.where(largest > 0, largest, 1.0)
+        for _ in range(_POWERS if len(w) > 1 else 0):
+            moved = np.add.reduce(matrices * w, axis=1)
+            w = w + moved / np.maximum(np.maximum.reduce(moved / w), _TINY)
         rows = np.einsum("ij...,j...->i...", matrices, w) / w
         r = np.max(rows, axis=0, initial=0.0)
         return r, np.where(r > 0, np.sum(rows, axis=0) / r, 1.0)
@@ -261,9 +261,9 @@ def _follow(
         lines, begin = np.unique(at[stuck], return_index=True)
         near[lines] = height[wide[stuck][begin]]
         wide, at = wide[~stuck], at[~stuck]
-        below, above = height[wide], height[wide + 1]
+        below, above = height[wide] + steps[wide], height[wide + 1] - steps[wide + 1]
         middle = np.where(below * _APART < above, np.sqrt(below * above), (below + above) / 2)
-        middle = np.where(below > 0, middle, above / 2)
+        middle = np.where(below > 0, middle, above / 2)  # of what neither end reaches
         new_logs, new_steps = reach(at, middle)
         height, line = np.insert(height, wide + 1, middle), np.insert(line, wide + 1, at)
         logs = np.insert(logs, wide + 1, new_logs, axis=0)
