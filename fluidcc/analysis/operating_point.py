@@ -65,7 +65,7 @@ _ROUNDING = 2e-15  # of the capacity
 _FINEST = 1e-16  # packets, or of the capacity: difference of backlogs that means nothing
 _ROUNDS = 400
 _RESTED, _COARSE = 1e-12, 1e-8  # relative move of backlogs and signals in a round: none; far
-_MOST_STEPS, _ASIDE = 12, 1e-7  # of Newton's method; relative, for slopes
+_MOST_STEPS, _ASIDE, _SINGULAR = 12, 1e-7, 1e-5  # of Newton's method; relative, for slopes
 _WINDOW_JUMP = 1.1  # factor between windows on both sides of a backlog that counts as a jump
 _APART = 2e-15  # relative; sides of a jump, at which rounding leaves load factors apart
 NEAR_EMPTY = 1e-12
@@ -391,18 +391,18 @@ def _approach(
         each = [_excess(link, z, *pair) / link.capacity for link, z, pair in parts]
         return np.concatenate([each[k] for k in free], axis=1)
 
-    x = np.array([backlogs[k] for k in free])
+    x = best = np.array([backlogs[k] for k in free])
     nearest = math.inf
     for _ in range(_MOST_STEPS if len(free) > 1 else 0):
-        aside = _ASIDE * (1 + abs(x))
-        here, *beside = excess(x + np.concatenate([0.0 * aside[None], np.diag(aside)]))
+        size = 1 + abs(x)
+        here, *beside = excess(x + _ASIDE * np.diag([0.0, *size])[:, 1:])
         if not (max(abs(here)) < nearest and np.all(np.isfinite(beside))):
             break
         nearest, best = max(abs(here)), x
-        slopes = (np.array(beside) - here).T / aside
-        x = np.maximum(x - np.linalg.lstsq(slopes, here)[0], -1.0)
-    if nearest == math.inf:
-        return backlogs, emitted
+        step, _, rank, _ = np.linalg.lstsq((np.array(beside) - here).T / _ASIDE, here, _SINGULAR)
+        if rank < len(free):  # queues of which one may stand for another
+            return backlogs, emitted
+        x = np.maximum(x - step * size, -1.0)
     own = [z[0, 0] for z in spread(best[None])]
     return own, signals(own)
 
