@@ -23,7 +23,7 @@ from fluidcc.laws.own import Carried, files, origins, source_of
 from fluidcc.result import is_interrupted
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
-from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, inner, name_of
+from fluidcc.sweep.grid import GRID_VERBS, POPULATIONS, Blocks, Grid, inner, name_of
 from fluidcc.sweep.result import Sweep, evaluate_point
 from fluidcc.sweep.table import join, memory_of, table_of, tabulate_point, to_bytes, with_outcome
 
@@ -57,6 +57,8 @@ class Job:
     def of(cls, net: Network, grid: Grid, verb: Callable[..., Any]) -> "Job":
         """The job with the grid cut into blocks for the verb."""
         size = GRID_VERBS.get(name_of(verb), 1)
+        if net.closure == "population":
+            size = min(size, POPULATIONS)
         return cls(Carried(files()), net, Blocks.of(grid, size), verb, code())
 
     @property
