@@ -141,8 +141,8 @@ def compiled(
 
 
 def in_columns(few: int, many: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Within `compiling`, let a compiled function of a tree and of trees of arrays (..., B) have
-    `few` or `many` columns at a time, so that two programs serve any number of them.
+    """Within `compiling`, let a function of a tree and of trees of arrays (..., B) have `few` or
+    `many` columns at a time, so that two programs of what it compiles serve any number of them.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

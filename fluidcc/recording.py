@@ -103,7 +103,7 @@ class Recorded(NDArrayOperatorsMixin):
             return _where(*args)
         if function is np.broadcast_to:
             return args[0]
-        if function is np.sum:  # over the classes of a group, the last axis
+        if function is np.sum and len(args) == 1 and not named:  # over the classes of a group
             return self.tape.add(f"np.sum({self.name}, axis=-1, keepdims=True)", self.example)
         return function(self.example) if function is np.shape else NotImplemented
 

@@ -271,7 +271,8 @@ def _narrow_each(
         if turn < len(special):
             inside = (special[turn] > found.low) & (special[turn] < found.high)
             x = np.where(inside, special[turn], x)
-        found = found.narrow(x, function(x))
+        pairs = zip(found.narrow(x, function(x)), found, strict=True)
+        found = Bracket(*(np.where(wide, *pair) for pair in pairs))
     return Crossing(values, first, found.low, found.high, found.at_low, found.at_high)
 
 

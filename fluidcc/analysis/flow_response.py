@@ -155,9 +155,10 @@ class Answering:
         self.law, self._probabilities = law, probabilities
         _, means, by_trip = self._sums(np.array([1j * _STILL]))
         answers = *(float(mean[0].real) for mean in means), float(by_trip[0].real)
+        least = 0.0, 0.0, _FLAT
         self._gains = [
-            rise / given if abs(given) > _FLAT else 0.0
-            for rise, given in zip(rises, answers, strict=True)
+            rise / given if abs(given) > flat else 0.0
+            for rise, given, flat in zip(rises, answers, least, strict=True)
         ]
         self._known = np.full((len(Response._fields), len(PER_TRIP)), np.nan, complex)
         self._tables: dict[int, tuple[Array, Array, Array]] = {}
@@ -173,7 +174,7 @@ class Answering:
             away = [_until_listening(row, own, _decay(row, own.dwell), flight) for own in kinds]
             powers, means, by_trip = self.law.sums(z, away)
         else:
-            parts = np.array_split(z, -(-len(z) // _AT_ONCE))
+            parts = np.array_split(z, max(1, -(-len(z) // _AT_ONCE)))
             powers, means = (
                 list(np.concatenate(v, axis=1))
                 for v in zip(*(_reactions(self.law, part) for part in parts), strict=True)

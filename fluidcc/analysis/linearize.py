@@ -46,13 +46,13 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     >>> linear.size, linear.lag.round(4).tolist()
     ((3, 4), [0.2518, 0.2518, 0.2518])
     """
-    net = as_fluid(net)
+    own, net = eq is None or net is eq.net, as_fluid(net)
     eq = equilibrium(net) if eq is None else eq
     if not eq.smooth:
         raise ValueError(f"no linearisation: {without(eq)}")
     arrays = steady(net)
     A, B, C, D, lag, free = _derivatives(arrays, eq.op, side)
-    if fault := differ(arrays, eq.op, side, (A, B, C, D), eq.rows):
+    if fault := differ(arrays, eq.op, side, (A, B, C, D), eq.rows if own else None):
         raise ValueError(f"no linearisation: {fault}")
     state_owner, output_owner = _owners(arrays, eq.op)
     index = output_index(net)

@@ -4,7 +4,8 @@ For given signals the equilibrium of senders is where their drift changes sign; 
 that of a queue law's memory is its limit under constant arrivals. Then the rate that a link accepts
 decreases with its backlog (`steady_laws`), so bisection finds the backlog of balance, or that of a
 jump of the signal.
-Several links are solved in turn (Gauss-Seidel) until nothing moves.
+Several links are solved in turn (Gauss-Seidel) until nothing moves; in NumPy, steps of Newton's
+method for all of them bring the turns nearer.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ class SteadySignal(NamedTuple):
 
 
 class OperatingPoint(NamedTuple):
-    """The equilibrium of a network, link by link and group by group."""
+    """The equilibrium of a network, link by link and group by group; of P networks of populations
+    at one link, numbers are (P, 1), those of links (links, P, 1), those of classes (P, m).
+    """
 
     codes: Any  # Regime of each link (links,)
     backlogs: Any  # (links,), see `steady_laws`
@@ -370,6 +373,8 @@ def _approach(
     """
     roots = (Regime.INTERIOR, Regime.EMPTY)
     free = [k for k, z in enumerate(backlogs) if codes[k] in roots and abs(z) > NEAR_EMPTY]
+    if len(free) < 2:
+        return backlogs, emitted
 
     def signals(own: list) -> list[SteadySignal]:
         return [
@@ -393,12 +398,12 @@ def _approach(
 
     x = best = np.array([backlogs[k] for k in free])
     nearest = math.inf
-    for _ in range(_MOST_STEPS if len(free) > 1 else 0):
+    for _ in range(_MOST_STEPS):
         size = 1 + abs(x)
         here, *beside = excess(x + _ASIDE * np.diag([0.0, *size])[:, 1:])
-        if not (max(abs(here)) < nearest and np.all(np.isfinite(beside))):
+        if not (np.max(abs(here)) < nearest and np.all(np.isfinite(beside))):
             break
-        nearest, best = max(abs(here)), x
+        nearest, best = np.max(abs(here)), x
         step, _, rank, _ = np.linalg.lstsq((np.array(beside) - here).T / _ASIDE, here, _SINGULAR)
         if rank < len(free):  # queues of which one may stand for another
             return backlogs, emitted

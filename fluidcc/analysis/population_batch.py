@@ -18,7 +18,7 @@ from fluidcc.analysis.operating_point import OperatingPoint
 from fluidcc.analysis.population import why_no_population
 from fluidcc.analysis.population_loop import asked
 from fluidcc.module import skeleton, structure
-from fluidcc.programs import leaves, map_tree
+from fluidcc.programs import flatten, map_tree
 from fluidcc.scenario.network import Flows, Network
 
 _OWN = "n", "rtt"  # numbers of a group that may differ
@@ -33,11 +33,13 @@ def are_alike(nets: Sequence[Network]) -> bool:
     def kind(net: Network) -> Any:
         names = [name for name in structure(Flows)[0] if name not in _OWN]
         rules = [[getattr(flows, name) for name in names] for flows in net.flows]
-        return skeleton(net, np.shape), leaves(rules)
+        return skeleton(net, np.shape), tuple(flatten(rules).tolist())
 
-    first = nets[0]
+    first, one = nets[0], kind(nets[0])
+    if first.closure != "population" or len(first.links) > 1:
+        return False
     known = not any(why_no_population(flows) or flows.window.states for flows in first.flows)
-    return len(first.links) == 1 and known and all(kind(net) == kind(first) for net in nets)
+    return known and all(kind(net) == one for net in nets)
 
 
 def search_together(nets: Sequence[Network]) -> list[Searches]:

@@ -159,7 +159,8 @@ def stability_map(
 
     The same verdicts as `sweep` with `stability`, many times as fast, but without margins, further
     roots and advice. Points of a network of one link with a smooth equilibrium are solved in
-    batches, all others one by one.
+    batches, and so are populations at one link that differ in its numbers, in how many flows there
+    are and in round trips alone; all others one by one.
 
     Parameters
     ----------
@@ -206,7 +207,11 @@ def _batches(
     if net.closure == "population":
         for first in range(0, len(grid), _POPULATIONS):
             numbers = range(first, min(first + _POPULATIONS, len(grid)))
-            yield numbers, _solve_populations(net, grid, numbers), ()
+            try:
+                found = _solve_populations(net, grid, numbers)
+            except Exception:  # one by one, so that what is wrong at one ends no others
+                found = {}
+            yield numbers, found, ()
     else:
         yield range(len(grid)), *_solve_batch(net, axes, grid)
 
@@ -217,15 +222,13 @@ def _solve_populations(
     """Points of populations, by their number in the grid; none if these are not alike."""
     here: dict[int, tuple[Network, Network]] = {}
     for i in numbers:
-        with contextlib.suppress(Exception):  # `_solve_point` says what is wrong
+        with contextlib.suppress(ValueError):  # `_solve_point` says what is wrong
             here[i] = (own := replace(net, grid[i])), steady(own)
     arrays = [own for _, own in here.values()]
     if not arrays or not are_alike(arrays):
         return {}
-    rests, answers = {}, {}
-    for (i, nets), ends in zip(here.items(), search_together(arrays), strict=True):
-        with contextlib.suppress(Exception):
-            rests[i] = conclude(*nets, ends)
+    searches = dict(zip(here, search_together(arrays), strict=True))
+    rests, answers = {i: conclude(*here[i], searches[i]) for i in here}, {}
     judged = [i for i, rest in rests.items() if rest.status == "regular"]
     if judged:
         found = answer_together([here[i][1] for i in judged], [rests[i].op for i in judged])

@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fluidcc import ops
 from fluidcc.errors import with_type
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
@@ -153,10 +152,20 @@ class Flows(Module):
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
         check_fields(self, "flows")
-        if not all(map(np.ndim, (self.n, self.rtt))):
-            shape = np.broadcast_shapes((1,), np.shape(self.n), np.shape(self.rtt))
+        numbers = int, float, np.generic, np.ndarray
+        if not isinstance(self.n, numbers) or not isinstance(self.rtt, numbers):
+            return
+        shapes = np.shape(self.n), np.shape(self.rtt)
+        if shapes[0] != shapes[1] or not shapes[0]:
+            try:
+                shape = np.broadcast_shapes((1,), *shapes)
+            except ValueError:
+                counts = " and ".join(str(np.size(v)) for v in (self.n, self.rtt))
+                raise ValueError(
+                    f"flows: expected as many n as rtt, or one of either, got {counts}"
+                ) from None
             for name in ("n", "rtt"):
-                vars(self)[name] = 0.0 + ops.broadcast_to(getattr(self, name), shape)
+                vars(self)[name] = getattr(self, name) * np.ones(shape)
 
 
 class Network(Module):

@@ -217,3 +217,11 @@ def test_one_number_of_flows_or_round_trips_stands_for_a_class():
         flows = dataclasses.replace(net.flows[0], n=n, rtt=rtt)
         found = equilibrium(dataclasses.replace(net, flows=(flows,)))
         assert found.links["bottleneck"].queue == pytest.approx(expected, rel=1e-9)
+
+
+def test_more_round_trips_for_a_given_number_of_flows_stay():
+    flows = dataclasses.replace(load("hollot2001/slow").flows[0], n=20)
+    several = dataclasses.replace(flows, rtt=np.array([0.1, 0.2, 0.3]))
+    assert several.n.tolist() == [20.0, 20.0, 20.0]
+    with pytest.raises(ValueError, match="as many n as rtt, or one of either, got 2 and 3"):
+        dataclasses.replace(several, n=np.array([1.0, 2.0]))
