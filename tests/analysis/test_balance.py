@@ -211,3 +211,10 @@ def test_an_idle_signal_has_no_margin_and_no_warning():
     assert 20 * rest.flows["f0"].rate[0] == pytest.approx(1250, rel=1e-9)
     assert rest.links["b"].mark_probability == pytest.approx(0.2, rel=1e-9)
     assert found.stable is True and found.margins.gain_crossovers == ()
+
+
+def test_residuals_of_one_network_do_not_judge_the_linearisation_of_another():
+    net = fc.load("hollot2001/slow")
+    faster = fc.replace(net, {"link.queue.w_q": 1e-3})  # the same equilibrium
+    given, own = fc.linearize(faster, fc.equilibrium(net)), fc.linearize(faster)
+    np.testing.assert_allclose(given.A, own.A, rtol=1e-9)

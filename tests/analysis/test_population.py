@@ -753,6 +753,13 @@ def at_rest(law, p, drop=0.0, trip=TRIP):
     return float(mean_window(flows, signal, np.array([trip]))[1][0])
 
 
+def test_windows_at_their_cap_answer_signals_however_rare():
+    often, rarely = (
+        answering(Reno(max_window=64.0), p).at(np.array([1e-3j])).by_mark for p in (1e-10, 1e-14)
+    )
+    assert rarely == pytest.approx(often, rel=0.01)
+
+
 @pytest.mark.parametrize("law", [Cubic(), FastConvergence(), Remembering()])
 @pytest.mark.parametrize(("p", "drop"), [(1e-2, 0.0), (1e-3, 0.0), (0.0, 1e-2), (5e-3, 5e-3)])
 def test_orbits_answer_slowly_as_their_means_do(law, p, drop):
