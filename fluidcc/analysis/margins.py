@@ -300,6 +300,7 @@ def loop_curves(system: Linear) -> tuple[LoopCurve, ...]:
 
 
 def loop_curve(link: int, loop: Loop, *, scale: float) -> LoopCurve:
-    """The curve of a link over the band of `margins`."""
-    frequency, log = followed(loop, scale=scale)
-    return LoopCurve(link, frequency, np.exp(log))
+    """The curve of a link over the band of `margins`, twice as dense, to be drawn."""
+    nodes, _ = followed(loop, scale=scale)
+    frequency = np.sort(np.concatenate([nodes, np.sqrt(nodes[:-1] * nodes[1:])]))
+    return LoopCurve(link, frequency, loop(frequency))
