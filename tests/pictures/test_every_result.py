@@ -1,5 +1,6 @@
 """Every public result has a picture with labels and units, or says in a sentence why not."""
 
+import dataclasses
 import inspect
 import io
 
@@ -72,3 +73,14 @@ def test_fonts_are_embedded_as_truetype():
     with fc.style():
         fc.plot(made("Crossings"), width=3.5).savefig(file, format="pdf")
     assert b"/FontFile2" in file.getvalue() and b"/Type3" not in file.getvalue()
+
+
+def test_a_map_of_populations_shows_verdicts_where_it_has_no_rates():
+    net = dataclasses.replace(fc.load("hollot2001/slow"), closure="population")
+    found = fc.stability_map(net, {"link.queue.w_q": [1e-5, 1e-3], "flow.n": [60, 200, 1000]})
+    ax = fc.plot(found).get_axes()[0]
+    shown = ax.collections[0].get_array().filled(np.nan).reshape(3, 2).T
+    assert np.array_equal(np.sign(shown), [[-1, -1, np.nan], [1, -1, np.nan]], equal_nan=True)
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert sorted(words) == ["stable", "undetermined", "unstable"]
+    assert found.grid("stable").tolist() == [[1, 1, -1], [0, 1, -1]]

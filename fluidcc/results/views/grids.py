@@ -266,7 +266,8 @@ def _growth_map(
     rate: np.ndarray,
     stable: np.ndarray,
 ) -> None:
-    """Draw growth rates [1/s] and verdicts (-1: undetermined) over one or two parameters.
+    """Draw growth rates [1/s] and verdicts (-1: undetermined) over one or two parameters; verdicts
+    alone if no rate is known, as for populations, whose roots are counted only.
 
     Raises TypeError for more than two parameters.
     """
@@ -275,26 +276,35 @@ def _growth_map(
     ax = figure.subplots()
     x, *others = (np.asarray(values, float) for values in over.values())
     labels = [with_unit(path, units[path]) for path in over]
+    words = {} if np.isfinite(rate).any() else {"stable": -0.5, "unstable": 0.5}
+    if words:
+        rate = np.select([stable == 1, stable == 0], [*words.values()], np.nan)
     if not others:
         ax.plot(x, rate, ".-")
         ax.axhline(0.0, color="0.6", linewidth=0.8)
-        ax.set(xlabel=labels[0], ylabel="growth rate [1/s]")
+        ax.set(xlabel=labels[0], ylabel="" if words else "growth rate [1/s]")
+        if words:
+            ax.set_yticks([*words.values()], [*words])
         fit_scale(ax, x[0], x[-1])
         return
     y = others[0]
     known = rate[np.isfinite(rate)]
-    most = float(np.max(np.abs(known), initial=0.0)) or 1.0
+    most = 1.0 if words else float(np.max(np.abs(known), initial=0.0)) or 1.0
     logs = [v.min() > 0 and _unevenness(np.log(v)) < _unevenness(v) for v in (x, y)]
     corners = [_edges(v, log=log) for v, log in zip((x, y), logs, strict=True)]
     image = ax.pcolormesh(*corners, rate.T, cmap="RdBu_r", vmin=-most, vmax=most, rasterized=True)
-    if known.size and known.min() < 0 < known.max() and min(rate.shape) > 1:
+    between = known.size and known.min() < 0 < known.max() and min(rate.shape) > 1
+    if between and not words:
         ax.contour(x, y, rate.T, levels=[0.0], colors="black", linewidths=1.0)
     i, j = np.nonzero(stable < 0)
     ax.plot(x[i], y[j], "x", color="0.6", markersize=4, linestyle="", label="undetermined")
-    figure.colorbar(image, ax=ax, label="growth rate [1/s]")
+    for word, value in words.items():
+        ax.plot([], [], "s", color=image.to_rgba(np.array([value]))[0], linestyle="", label=word)
+    if not words:
+        figure.colorbar(image, ax=ax, label="growth rate [1/s]")
     for axis, log in zip("xy", logs, strict=True):
         if log:
             getattr(ax, f"set_{axis}scale")("log")
     ax.set(xlabel=labels[0], ylabel=labels[1])
-    if i.size:
-        legend(ax)
+    if i.size or words:
+        legend(ax, frameon=bool(words), framealpha=0.9, edgecolor="none")
