@@ -13,7 +13,7 @@ import numpy as np
 
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.orbits import OrbitLaw
-from fluidcc.analysis.population import Population, stationary_law
+from fluidcc.analysis.population import Population, distinct, stationary_law
 from fluidcc.analysis.sending import Reaction
 from fluidcc.laws.law import Signal
 from fluidcc.model.rates import marks_seen
@@ -24,7 +24,7 @@ _NUDGE = 0.03  # of a probability, for the slope of the mean flight
 _SHORTEST = 1e-9  # round trips; keeps ramps finite
 _FLAT = 1e-9  # packets: an answer that is none
 _RAREST = 1e-300  # keeps quotients finite
-_AT_ONCE = 64  # frequencies
+_AT_ONCE = 64  # frequencies, for memory and its caches
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 
 PER_TRIP = np.unique(np.concatenate([
@@ -97,8 +97,8 @@ def _values(stay, given, back, below, above):
     return value
 
 
-def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
-    """Of marks first, then of losses of each kind, sums (W,) over the reactions of a flow, per
+def _reactions(found: Population, z: Array) -> tuple[Array, Array]:
+    """Of marks first, then of losses of each kind, sums (K, W) over the reactions of a flow, per
     round trip, of the squares and of the transforms at z [per round trip] of what each does to its
     flight.
     """
@@ -133,11 +133,10 @@ def _reactions(found: Population, z: Array) -> tuple[list[Array], list[Array]]:
         s + delay * ((1 - share) * whole[k[:, 0]] + share * whole[k[:, 0] + 1]) - middle
         for s, delay, k, share in zip(spent, late, below, above, strict=True)
     ]
-    often = [found.time * r for r in rates]
-    pairs = list(zip(often, changes, strict=True))
-    return [(n * abs(c) ** 2).sum(axis=0) for n, c in pairs], [
-        (n * c).sum(axis=0) for n, c in pairs
-    ]
+    pairs = list(zip([found.time * r for r in rates], changes, strict=True))
+    powers = np.array([(often * abs(change) ** 2).sum(axis=0) for often, change in pairs])
+    means = np.array([(often * change).sum(axis=0) for often, change in pairs])
+    return powers, means
 
 
 class Answering:
@@ -167,20 +166,20 @@ class Answering:
         """Sums over reactions to marks, and to losses: of squares, and of what they do; and what a
         longer round trip does.
         """
-        by_trip = np.zeros(len(z))
-        if isinstance(self.law, OrbitLaw):
-            flight = self.law.flight[0]
-            row, kinds = z[None], self.law.kinds
-            away = [_until_listening(row, own, _decay(row, own.dwell), flight) for own in kinds]
-            powers, means, by_trip = self.law.sums(z, away)
-        else:
-            parts = np.array_split(z, max(1, -(-len(z) // _AT_ONCE)))
-            powers, means = (
-                list(np.concatenate(v, axis=1))
-                for v in zip(*(_reactions(self.law, part) for part in parts), strict=True)
-            )
-        summed = [[each[0], sum(each[1:], np.zeros(len(z)))] for each in (powers, means)]
+        parts = np.array_split(z, max(1, -(-len(z) // _AT_ONCE)))
+        each = [self._summed(part) for part in parts]
+        powers, means, (by_trip,) = (np.concatenate(v, axis=1) for v in zip(*each, strict=True))
+        summed = [[v[0], sum(v[1:], np.zeros(len(z)))] for v in (powers, means)]
         return *summed, by_trip  # type: ignore[return-value]
+
+    def _summed(self, z: Array) -> tuple[Array, Array, Array]:
+        """The same of each kind of reaction (K, W), and of the round trip (1, W)."""
+        if isinstance(self.law, Population):
+            return *_reactions(self.law, z), np.zeros((1, len(z)))
+        flight, row = self.law.flight[0], z[None]
+        kinds = self.law.kinds
+        away = [_until_listening(row, own, _decay(row, own.dwell), flight) for own in kinds]
+        return self.law.sums(z, away)
 
     def at(self, z: Array) -> Response:
         """Responses at z [per round trip]."""
@@ -220,13 +219,18 @@ class Answering:
 
 
 def answer(flows: Flows, signal: Signal, trips: Array) -> list[Answering]:
-    """How flows answer under signals at round trips [s], all of shape (B,)."""
-    count = len(trips)
-    if flows.window.states and count > 1:  # orbits take much memory
-        columns = (slice(b, b + 1) for b in range(count))
-        each = (answer(flows, map_tree(lambda v, b=b: v[b], signal), trips[b]) for b in columns)
-        return list(itertools.chain.from_iterable(each))
-    law = stationary_law(flows, signal, trips)
+    """How flows answer under signals at round trips [s], all of shape (B,); equal ones are one."""
+    first, all_of = distinct(flows, signal, trips)
+    together = 1 if flows.window.states else len(first)  # orbits take much memory
+    found: list[Answering] = []
+    for k in range(0, len(first), together):
+        columns = first[k : k + together]
+        found += _answers(flows, map_tree(lambda v, c=columns: v[c], signal), trips[columns])
+    return [found[k] for k in all_of]
+
+
+def _answers(flows: Flows, signal: Signal, trips: Array) -> list[Answering]:
+    law, count = stationary_law(flows, signal, trips), len(trips)
     seen = {"mark": marks_seen(flows, signal), "drop": signal.drop}
     varied: list[Any] = [name for name, v in seen.items() if np.any(v > 0)] or ["mark"]
     nudges = list(itertools.product([*varied, None], (1 - _NUDGE, 1 + _NUDGE)))

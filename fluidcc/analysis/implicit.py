@@ -32,6 +32,7 @@ from fluidcc.analysis.operating_point import (
     Regime,
     alone,
     arrivals,
+    conditions,
     steady_senders,
     steady_state,
 )
@@ -51,7 +52,7 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
-from fluidcc.analysis.steady_laws import offered_rate, per_flow
+from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import Signal
@@ -333,7 +334,7 @@ def _observe_population(
         np.minimum(top, own.window.max_window) for top, own in zip(tops, net.flows, strict=True)
     ]
     senders = steady_senders(net, list(queues), emitted, tops=caps)
-    arriving, accepted = map(np.stack, arrivals(net, emitted, [rate for _, rate in senders]))
+    arriving, accepted = map(np.stack, arrivals(net, emitted, senders))
     capacities = np.stack([link.capacity for link in net.links])
     excess = np.where(busy, accepted - capacities, queues)
     changes = flatten([queue_law_rate(*row, ticks=True) for row in rows])
@@ -355,9 +356,7 @@ def _largest_windows(net: Network, op: OperatingPoint) -> list[Array]:
     """Of the stationary laws of each group's flows (m,); infinite at a cap."""
     out = []
     for flows in net.flows:
-        trips = round_trip(net, flows, tuple(op.queues))
-        signal = received(flows, tuple(op.signals[k] for k in flows.route))
-        top = population(flows, per_flow(signal, trips), trips).windows[-1]
+        top = population(flows, *conditions(net, op, flows)).windows[-1]
         out.append(np.where(top < flows.window.max_window, top, np.inf))
     return out
 

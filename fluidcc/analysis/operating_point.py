@@ -187,9 +187,10 @@ def _windows(net: Network, senders: list) -> tuple:
 
 
 def arrivals(
-    net: Network, emitted: list[SteadySignal], rates: list[Num]
+    net: Network, emitted: list[SteadySignal], senders: list[tuple[Any, Num]]
 ) -> tuple[list[Num], list[Num]]:
-    """Rates offered to links and accepted by them [packet/s], from sources with these rates.
+    """Rates offered to links and accepted by them [packet/s], from senders and the rates of their
+    sources.
 
     Packets that a link drops or cannot carry do not reach the links behind it.
     """
@@ -202,7 +203,7 @@ def arrivals(
         accepted = [
             link.cross * (1 - s.signal.drop) for link, s in zip(net.links, emitted, strict=True)
         ]
-        for flows, rate, shares in zip(net.flows, rates, kept, strict=True):
+        for flows, (_, rate), shares in zip(net.flows, senders, kept, strict=True):
             left = flows.n * rate
             for k, share in zip(flows.route, shares, strict=True):
                 offered[k] = offered[k] + over_classes(left)
@@ -214,12 +215,6 @@ def arrivals(
             for link, rate in zip(net.links, accepted, strict=True)
         ]
     return offered, accepted
-
-
-def _arrivals(
-    net: Network, emitted: list[SteadySignal], senders: list[tuple[Any, Num]]
-) -> tuple[list[Num], list[Num]]:
-    return arrivals(net, emitted, [rate for _, rate in senders])
 
 
 def _excess(link: Link, backlog: Num, offered: Num, accepted: Num) -> Num:
@@ -303,7 +298,7 @@ def _steady_link(
         senders = steady_senders(net, *others, near=near, settled=settled)
         if searched:
             known.add(place, _windows(net, senders))
-        return _excess(link, backlog, *(rates[k] for rates in _arrivals(net, others[1], senders)))
+        return _excess(link, backlog, *(rates[k] for rates in arrivals(net, others[1], senders)))
 
     by_backlog, by_share = _Known(), _Known()
 
@@ -391,7 +386,7 @@ def _approach(
     def excess(points: Num) -> Num:
         own = spread(points)
         seen = signals(own)
-        rates = zip(*_arrivals(net, seen, steady_senders(net, own, seen)), strict=True)
+        rates = zip(*arrivals(net, seen, steady_senders(net, own, seen)), strict=True)
         parts = zip(net.links, own, rates, strict=True)
         each = [_excess(link, z, *pair) / link.capacity for link, z, pair in parts]
         return np.concatenate([each[k] for k in free], axis=1)
@@ -456,7 +451,7 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
         code, backlog, signal, escape = _steady_link(net, 0, backlogs, emitted, start)
         codes, backlogs, emitted, escapes, moved = [code], [backlog], [signal], [escape], 0.0
     senders = steady_senders(net, backlogs, emitted)
-    offered, accepted = _arrivals(net, emitted, senders)
+    offered, accepted = arrivals(net, emitted, senders)
     pairs = list(zip(net.links, backlogs, strict=True))
     lost = [1 - accepted[k] / ops.maximum(offered[k], _SMALL) for k in links]
     laws = [steady_memory(*pair, start, share) for pair, share in zip(pairs, lost, strict=True)]
@@ -492,12 +487,17 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
     )
 
 
+def conditions(net: Network, op: OperatingPoint, flows: Flows) -> tuple[Signal, Num]:
+    """The signal that a group of flows receives and its round trips [s], both (m,)."""
+    rtt = round_trip(net, flows, tuple(op.queues))
+    return per_flow(received(flows, tuple(op.signals[k] for k in flows.route)), rtt), rtt
+
+
 def grid_errors(net: Network, op: OperatingPoint) -> tuple[Num, ...]:
     """The errors that the grids of populations leave in mean flights, per group (m,)."""
-    out, queues = [], tuple(op.queues)
+    out = []
     for flows in net.flows:
-        rtt = round_trip(net, flows, queues)
-        signal = per_flow(received(flows, tuple(op.signals[k] for k in flows.route)), rtt)
+        signal, rtt = conditions(net, op, flows)
         error = grid_error(flows, map_tree(ops.ravel, signal), ops.ravel(rtt))
         out.append(error.reshape(np.shape(rtt)))
     return tuple(out)
@@ -520,7 +520,7 @@ def fill(net: Network, op: OperatingPoint, k: int) -> tuple[OperatingPoint, Num]
         return steady_senders(net, backlogs, emitted, own)
 
     def accepted(share: Num) -> list[Num]:
-        return _arrivals(net, emitted, senders(share))[1]
+        return arrivals(net, emitted, senders(share))[1]
 
     capacity = net.links[k].capacity
     none = 0.0 * capacity

@@ -40,7 +40,6 @@ _BEFORE, _ROUNDS = np.linspace(0.0, 1.0, 9), 4  # numbers tried, and reactions t
 _SAME = 1e-9  # relative difference of numbers
 _TINY = 1e-300
 _RAREST = 1e-12  # probability of a signal
-_AT_ONCE = 64  # frequencies
 
 
 def carried(law: AbstractWindowLaw) -> str | None:
@@ -113,19 +112,13 @@ class OrbitLaw(NamedTuple):
         """Share of the packets in flight that reactions take away, per round trip (B,)."""
         return share_taken(self.reactions, self.kinds, self.flight)
 
-    def sums(self, z: Array, spent: list[Array]) -> tuple[list[Array], list[Array], Array]:
-        """Of each kind, sums (W,) over the reactions to one more signal, per round trip, of the
-        squares and of the transforms at z [per round trip] of what they do to the flight; `spent`
-        (P, W) is that until the sender listens again. And the answer (W,) of the mean flight to the
-        logarithm of the round trip, by growth that comes by time. In NumPy, for B = 1.
-        """
-        parts = np.array_split(np.arange(len(z)), -(-len(z) // _AT_ONCE))
-        each = [self._sums(z[part], [own[:, part] for own in spent]) for part in parts]
-        powers, means, (by_trip,) = (np.concatenate(v, axis=1) for v in zip(*each, strict=True))
-        return list(powers), list(means), by_trip
-
     @np.errstate(all="ignore")
-    def _sums(self, z: Array, spent: list[Array]) -> tuple[Array, Array, Array]:
+    def sums(self, z: Array, spent: list[Array]) -> tuple[Array, Array, Array]:
+        """Of each kind, sums (K, W) over the reactions to one more signal, per round trip, of the
+        squares and of the transforms at z [per round trip] of what they do to the flight; `spent`
+        (P, W) is that until the sender listens again. And the answer (1, W) of the mean flight to
+        the logarithm of the round trip, by growth that comes by time. In NumPy, for B = 1.
+        """
         flat = (len(self.steps), -1, 1)
         steps, met, rises = self.steps / self.ack_ratio, self.met, self.rises
         flights, time = self.flights.reshape(flat), self.time.reshape(flat)

@@ -279,13 +279,13 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num, top: Num | None = None) 
     if ops.traced(*signal, rtt):
         found = stationary_law(flows, signal, rtt)
         return found.window, found.flight
-    first, all_of = _distinct(flows, signal, rtt)
+    first, all_of = distinct(flows, signal, rtt)
     top = None if top is None else top[first]
     found = stationary_law(flows, map_tree(lambda v: v[first], signal), rtt[first], top=top)
     return found.window[all_of], found.flight[all_of]
 
 
-def _distinct(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
+def distinct(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
     """Numbers of the signals and round trips (B,) that differ, and which of them each is."""
     counts = np.where(needs_round_trip(flows, signal.drop), rtt, 0.0)
     read = [getattr(signal, name) for name in {"mark", "drop", *flows.window.reads}]
@@ -296,7 +296,7 @@ def grid_error(flows: Flows, signal: Signal, rtt: Num) -> Num:
     """Relative change of the mean flight (B,) on a grid twice as fine, or what is left of the
     visits at the bottom, if that is more.
     """
-    first, all_of = _distinct(flows, signal, rtt)
+    first, all_of = distinct(flows, signal, rtt)
     columns = map_tree(lambda v: v[first], signal), rtt[first]
     coarse, fine = (stationary_law(flows, *columns, finer) for finer in (1, 2))
     error = abs(coarse.flight / fine.flight - 1)

@@ -14,9 +14,8 @@ import numpy as np
 
 from fluidcc.analysis.equilibrium import Searches, search
 from fluidcc.analysis.flow_response import Answering, answer
-from fluidcc.analysis.operating_point import OperatingPoint
+from fluidcc.analysis.operating_point import OperatingPoint, conditions
 from fluidcc.analysis.population import why_no_population
-from fluidcc.analysis.population_loop import asked
 from fluidcc.module import skeleton, structure
 from fluidcc.programs import flatten, map_tree
 from fluidcc.scenario.network import Flows, Network
@@ -75,7 +74,7 @@ def answer_together(
     """The answers of the groups of each of some fluid networks at equilibrium that are alike."""
     by_group = []
     for i, flows in enumerate(nets[0].flows):
-        each = [asked(net, op, net.flows[i]) for net, op in zip(nets, ops, strict=True)]
+        each = [conditions(net, op, net.flows[i]) for net, op in zip(nets, ops, strict=True)]
         found = iter(answer(flows, *map_tree(lambda *v: np.concatenate(v), *each)))
         by_group.append([list(itertools.islice(found, len(trips))) for _, trips in each])
     return [list(groups) for groups in zip(*by_group, strict=True)]

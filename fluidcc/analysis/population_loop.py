@@ -18,9 +18,8 @@ from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.flow_response import PER_TRIP, Answering, Response, answer
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.operating_point import OperatingPoint
-from fluidcc.analysis.population import needs_round_trip
-from fluidcc.analysis.steady_laws import offered_rate, per_flow
+from fluidcc.analysis.operating_point import OperatingPoint, conditions
+from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.laws.law import AbstractFeedback, Signal
 from fluidcc.model.delays import explicit_delays, round_trip
 from fluidcc.model.fluid import open_load, steady
@@ -437,17 +436,6 @@ def _check_signals(eq: Equilibrium, who: str, flows: Flows, passed: dict[int, in
         raise NoLoop(f"{who}: flights that follow the marks of ACKs are not known")
 
 
-def asked(net: Network, op: OperatingPoint, flows: Flows) -> tuple[Signal, Array]:
-    """The signals and round trips [s] (B,) under which the answers of a group are to be known; one
-    if the round trip does not count.
-    """
-    trips = np.ravel(round_trip(net, flows, tuple(op.queues)))
-    signal = received(flows, tuple(op.signals[k] for k in flows.route))
-    if not needs_round_trip(flows, float(signal.drop)):
-        trips = trips[:1]
-    return per_flow(signal, trips), trips
-
-
 def _members(
     net: Network,
     op: OperatingPoint,
@@ -469,9 +457,7 @@ def _members(
         columns = np.broadcast_arrays(path.forward, flows.feedback.age(path), share, part, trips)
         for own, (*way, _) in zip(passages, np.stack(columns, axis=-1).tolist(), strict=True):
             own[i] = Passage(*way)
-    found = answering or answer(flows, *asked(net, op, flows))
-    if len(found) < len(trips):
-        found = [found[0] for _ in trips]
+    found = answering or answer(flows, *conditions(net, op, flows))
     return [
         Member(float(n), float(trip), own, way)
         for n, trip, own, way in zip(numbers, trips, found, passages, strict=True)

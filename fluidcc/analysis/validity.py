@@ -17,14 +17,13 @@ import numpy as np
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.fluctuations import Fluctuations, fluctuations
 from fluidcc.analysis.measures import mean_over_flows
-from fluidcc.analysis.operating_point import Regime
+from fluidcc.analysis.operating_point import Regime, conditions
 from fluidcc.analysis.population import moments, stationary_law
 from fluidcc.analysis.sending import listens_at_once
-from fluidcc.analysis.steady_laws import per_flow, steady_signal
-from fluidcc.model.delays import explicit_delays, round_trip
+from fluidcc.analysis.steady_laws import steady_signal
+from fluidcc.model.delays import explicit_delays
 from fluidcc.model.fluid import steady
-from fluidcc.model.rates import received
-from fluidcc.programs import leaves
+from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import Flows, Link, Network, sees_marks, to_arrays
 
 if TYPE_CHECKING:
@@ -205,9 +204,7 @@ def _swing(settled: Equilibrium, k: int) -> float:
     for flows in net.flows:
         if k not in flows.route:
             continue
-        signal = received(flows, tuple(op.signals[j] for j in flows.route))
-        trips = np.ravel(round_trip(net, flows, tuple(op.queues)))
-        law = stationary_law(flows, per_flow(signal, trips[:1]), trips[:1])
+        law = stationary_law(flows, *map_tree(lambda v: v[:1], conditions(net, op, flows)))
         squares += float(np.sum(flows.n)) * moments(law).flight_std ** 2
     return math.sqrt(squares)
 

@@ -849,22 +849,27 @@ def test_a_law_that_remembers_more_than_a_reaction_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("name", "over", "together"),
+    ("name", "over", "together", "counts"),
     [
-        ("hollot2001/slow", {"queue.w_q": [1e-5, 1.4e-4, 1e-3], "queue.p_max": [0.1, 0.3]}, True),
-        ("hollot2001/slow", {"capacity": [400.0, 4e3, 4e4]}, True),  # a full buffer, none at all
-        ("hollot2001/pi", {"queue.k_pi": [1e-6, 1e-4], "delay": [0.01, 0.1]}, True),
-        ("misra2003/mixed", {"capacity": [1000.0, 1400.0]}, True),
-        ("misra2003/mixed", {"window.c1": [0.05, 0.0625]}, False),  # of another law, one by one
+        (
+            "hollot2001/slow",
+            {"link.queue.w_q": [1e-5, 1.4e-4, 1e-3], "link.queue.p_max": [0.1, 0.3]},
+            True, {0, 2},
+        ),
+        ("hollot2001/slow", {"flow.n": [7, 60, 1000]}, True, {0, 2, None}),  # the last at a jump
+        (
+            "hollot2001/pi", {"link.queue.k_pi": [1e-6, 1e-4], "link.delay": [0.01, 0.1]},
+            True, {0, 2},
+        ),
+        ("misra2003/mixed", {"link.capacity": [1000.0, 1400.0]}, True, {0}),
+        ("misra2003/mixed", {"flows.mod.window.c1": [0.05, 0.0625]}, False, {0}),  # one by one
     ],
-)
-def test_a_map_of_a_population_agrees_with_stability(name, over, together):
+)  # fmt: skip
+def test_a_map_of_a_population_agrees_with_stability(name, over, together, counts):
     net = population(name)
-    group = f"flows.{net.flow_names[0]}"
-    over = {f"{group if k.startswith('window') else 'link'}.{k}": v for k, v in over.items()}
     found = fc.stability_map(net, over)
     assert found.batched == (len(found.points) if together else 0)
-    assert len({(point.unstable, point.status) for point in found.points}) > (len(over) > 1)
+    assert {point.unstable for point in found.points} == counts
     for point in found.points:
         own = fc.stability(fc.replace(net, dict(point.set)))
         assert (point.unstable, point.stable) == (own.unstable, own.stable)
