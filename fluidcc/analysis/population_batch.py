@@ -1,4 +1,4 @@
-"""Equilibria and loops of many networks of populations that differ in numbers alone.
+"""Equilibria of many networks of populations that differ in numbers alone.
 
 What all of them ask of the stationary law of a flow is asked at once.
 """
@@ -12,19 +12,40 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.analysis.equilibrium import Searches, search
+from fluidcc.analysis.equilibrium import Equilibrium, Searches, conclude, search
 from fluidcc.analysis.flow_response import Answering, answer
 from fluidcc.analysis.operating_point import OperatingPoint, conditions
 from fluidcc.analysis.population import why_no_population
+from fluidcc.model.fluid import steady
 from fluidcc.module import skeleton, structure
 from fluidcc.programs import flatten, map_tree
 from fluidcc.scenario.network import Flows, Network
+
+TOGETHER = 64
+"""The most networks at a time."""
 
 _OWN = "n", "rtt"  # numbers of a group that may differ
 _OF_FLOWS = frozenset({"senders", "windows", "rates", "errors"})  # parts of an OperatingPoint
 
 
-def are_alike(nets: Sequence[Network]) -> bool:
+def equilibria_together(nets: Sequence[Network]) -> list[Equilibrium] | None:
+    """Equilibria of networks that are alike, see `_are_alike`, which know how their flows answer
+    signals; None if the networks are not.
+    """
+    arrays = [steady(net) for net in nets]
+    if not _are_alike(arrays):
+        return None
+    parts = zip(nets, arrays, _search(arrays), strict=True)
+    found = [conclude(net, own, searches) for net, own, searches in parts]
+    regular = [k for k, eq in enumerate(found) if eq.status == "regular"]
+    if regular:
+        answers = _answer([arrays[k] for k in regular], [found[k].op for k in regular])
+        for k, own in zip(regular, answers, strict=True):
+            found[k] = dataclasses.replace(found[k], answering=own)
+    return found
+
+
+def _are_alike(nets: Sequence[Network]) -> bool:
     """Whether fluid networks have one link and one structure, populations whose windows have no
     memory, and differ in nothing but the numbers of the link, of flows and in round trips.
     """
@@ -41,7 +62,7 @@ def are_alike(nets: Sequence[Network]) -> bool:
     return known and all(kind(net) == one for net in nets)
 
 
-def search_together(nets: Sequence[Network]) -> list[Searches]:
+def _search(nets: Sequence[Network]) -> list[Searches]:
     """The searches in fluid networks that are alike."""
     first, *others = nets
     links = map_tree(lambda *v: np.array(v)[:, None], first.links, *(net.links for net in others))
@@ -68,9 +89,7 @@ def _member(op: OperatingPoint, k: int) -> OperatingPoint:
     )
 
 
-def answer_together(
-    nets: Sequence[Network], ops: Sequence[OperatingPoint]
-) -> list[list[list[Answering]]]:
+def _answer(nets: Sequence[Network], ops: Sequence[OperatingPoint]) -> list[list[list[Answering]]]:
     """The answers of the groups of each of some fluid networks at equilibrium that are alike."""
     by_group = []
     for i, flows in enumerate(nets[0].flows):

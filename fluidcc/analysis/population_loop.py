@@ -369,21 +369,15 @@ def distance_from_critical(resisting: Array, pulling: Array) -> Array:
     return abs(np.array(each)).min(axis=0)
 
 
-def find_loop(
-    eq: Equilibrium, answering: Sequence[list[Answering]] | None = None
-) -> PopulationLoop:
-    """The loop at an equilibrium of a population; the answers of its groups, if they are known, are
-    taken as they are.
-
-    Raises NoLoop with the reason if it is not known.
-    """
+def find_loop(eq: Equilibrium) -> PopulationLoop:
+    """The loop at an equilibrium of a population. Raises NoLoop with the reason if it has none."""
     net, links, op = steady(eq.net), _queues(eq), eq.op
     members, answers = [], []
     for g, (name, flows, rate) in enumerate(zip(net.flow_names, net.flows, op.rates, strict=True)):
         passed = {i: k for i, k in enumerate(links) if k in flows.route}
         if passed:
             _check_signals(eq, f"flows.{name}", flows, passed)
-        known = None if answering is None else answering[g]
+        known = None if eq.answering is None else eq.answering[g]
         members.append(_members(net, op, flows, passed, rate, known) if passed else [])
         answers.append({i: _answer(net, op, flows, k) for i, k in passed.items()})
     files = _files(eq, net, links)

@@ -15,13 +15,12 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fluidcc.analysis.equilibrium import without
-from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import LINK, Array, Linear
 from fluidcc.analysis.margins import (
     LoopCurve,
@@ -225,14 +224,12 @@ def is_population(eq: Any) -> bool:
     return getattr(getattr(eq, "net", None), "closure", "") == "population"
 
 
-def count_unstable(
-    eq: Any, answering: Sequence[list[Answering]] | None = None
-) -> tuple[int | None, str]:
-    """Number of unstable roots of the loop of a population, whose groups may be known to answer so;
-    None if it is not known, and why not, or what else there is to say.
+def count_unstable(eq: Any) -> tuple[int | None, str]:
+    """Number of unstable roots of the loop of a population, None if it is not known; and why not,
+    or what else there is to say.
     """
     try:
-        return find_loop(eq, answering).unstable(), eq.message
+        return find_loop(eq).unstable(), eq.message
     except NoLoop as refusal:
         return None, _refused(eq, refusal)
 

@@ -1,0 +1,113 @@
+"""A verb at points of a grid: one by one, or at those populations together whose numbers alone
+differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fluidcc.programs import compiling
+from fluidcc.result import failure
+from fluidcc.scenario.network import Network
+from fluidcc.scenario.paths import replace
+from fluidcc.sweep.grid import GRID_VERBS, inner, name_of
+from fluidcc.sweep.result import Point
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.equilibrium import Equilibrium
+
+_MANY = 16  # points, from which on compiled equilibria are faster
+_NOISE = "fluidcc.analysis.fluctuations.fluctuations"  # always of a population
+_BEGIN_AT_REST = (
+    "fluidcc.analysis.equilibrium.equilibrium", "fluidcc.analysis.stability.stability", _NOISE,
+)  # fmt: skip
+
+
+def most_at_once(net: Network, verb: Callable[..., Any]) -> int:
+    """The most points of a grid that a verb takes at once."""
+    size = GRID_VERBS.get(name_of(verb), 1)
+    if not _is_population(net, verb):
+        return size
+    from fluidcc.analysis.population_batch import TOGETHER  # heavy
+
+    return TOGETHER if name_of(verb) in _BEGIN_AT_REST else min(size, TOGETHER)
+
+
+def evaluate_point(
+    net: Network, changes: dict[str, Any], verb: Callable[[Network], Any], *, points: int = 1
+) -> Point:
+    """Call a verb at the point with these changes, one of `points`; an error becomes its message.
+
+    Raises MemoryError if the machine has no memory left, as the point may succeed another time.
+    """
+    return _evaluate(changes, lambda: verb(replace(net, changes)), points)
+
+
+def evaluate_points(
+    net: Network,
+    changes: Sequence[dict[str, Any]],
+    verb: Callable[[Network], Any],
+    *,
+    points: int = 1,
+) -> list[Point]:
+    """`evaluate_point` at some points, as many as the verb takes at once at the most."""
+    with _compiled(points):
+        found = _at_rest(net, changes, verb) if len(changes) > 1 else None
+    if found is None:
+        return [evaluate_point(net, own, verb, points=points) for own in changes]
+    judge = _from_rest(verb)
+    calls = [functools.partial(judge, eq) for eq in found]
+    return [_evaluate(own, call, points) for own, call in zip(changes, calls, strict=True)]
+
+
+def _evaluate(changes: dict[str, Any], call: Callable[[], Any], points: int) -> Point:
+    try:
+        with _compiled(points):
+            result = call()
+    except Exception as error:  # an error at one point must not end the sweep
+        if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+            raise MemoryError(f"no memory left: {error}") from None
+        return Point(changes, None, str(error) or type(error).__name__)
+    return Point(changes, result, failure(result))
+
+
+def _compiled(points: int) -> contextlib.AbstractContextManager[None]:
+    return compiling() if points >= _MANY else contextlib.nullcontext()
+
+
+def _is_population(net: Network, verb: Callable[..., Any]) -> bool:
+    return net.closure == "population" or name_of(verb) == _NOISE
+
+
+def _at_rest(
+    net: Network, changes: Sequence[dict[str, Any]], verb: Callable[..., Any]
+) -> list[Equilibrium] | None:
+    """The equilibria of populations with these changes; None unless they can be found together."""
+    if name_of(verb) not in _BEGIN_AT_REST or not _is_population(net, verb):
+        return None
+    from fluidcc.analysis.population_batch import equilibria_together
+
+    try:
+        nets = [replace(net, own) for own in changes]
+        if name_of(verb) == _NOISE:
+            nets = [dataclasses.replace(own, closure="population") for own in nets]
+        return equilibria_together(nets)
+    except Exception:  # one by one, so that what is wrong at one point ends no others
+        return None
+
+
+def _from_rest(verb: Callable[..., Any]) -> Callable[[Equilibrium], Any]:
+    """What a verb makes of an equilibrium, with its options."""
+    from fluidcc.analysis.equilibrium import equilibrium
+    from fluidcc.analysis.fluctuations import fluctuate, fluctuations
+    from fluidcc.analysis.stability import judge, stability
+
+    made: dict[Any, Callable[..., Any]] = {
+        equilibrium: lambda eq: eq, stability: judge, fluctuations: fluctuate
+    }  # fmt: skip
+    options = functools.partial(verb).keywords  # nested partials are merged into one
+    return functools.partial(made[inner(verb)], **options)
