@@ -27,10 +27,8 @@ from fluidcc.analysis.margins import (
     Margins,
     loop_curve,
     loop_curves,
-    margins,
     scale_of,
     system_margins,
-    together,
 )
 from fluidcc.analysis.population_loop import NoLoop, PopulationLoop, find_loop
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
@@ -258,9 +256,7 @@ def _of_population(eq: Any, count: int, certify: bool) -> Stability:
     if certify:
         notes.append("no proof: a frequency response on a grid counts the roots of a population")
     try:
-        found = together(
-            margins(functools.partial(loop.gain, queue=i), scale=1 / loop.trip) for i in loop.heard
-        )
+        found = loop.margins()
     except ArithmeticError as fault:
         found = None
         notes.append(f"no margins: {fault}")
