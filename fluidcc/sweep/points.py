@@ -22,19 +22,16 @@ if TYPE_CHECKING:
 
 _MANY = 16  # points, from which on compiled equilibria are faster
 _NOISE = "fluidcc.analysis.fluctuations.fluctuations"  # always of a population
-_BEGIN_AT_REST = (
-    "fluidcc.analysis.equilibrium.equilibrium", "fluidcc.analysis.stability.stability", _NOISE,
-)  # fmt: skip
 
 
 def most_at_once(net: Network, verb: Callable[..., Any]) -> int:
     """The most points of a grid that a verb takes at once."""
-    size = GRID_VERBS.get(name_of(verb), 1)
-    if not _is_population(net, verb):
+    size, begins = GRID_VERBS.get(name_of(verb), 1), _from_rest(net, verb) is not None
+    if not begins and (size == 1 or net.closure != "population"):
         return size
     from fluidcc.analysis.population_batch import TOGETHER  # heavy
 
-    return TOGETHER if name_of(verb) in _BEGIN_AT_REST else min(size, TOGETHER)
+    return TOGETHER if begins else min(size, TOGETHER)
 
 
 def evaluate_point(
@@ -55,11 +52,11 @@ def evaluate_points(
     points: int = 1,
 ) -> list[Point]:
     """`evaluate_point` at some points, as many as the verb takes at once at the most."""
+    judge = _from_rest(net, verb)
     with _compiled(points):
-        found = _at_rest(net, changes, verb) if len(changes) > 1 else None
-    if found is None:
+        found = None if judge is None else _rests(net, changes, verb)
+    if judge is None or found is None:
         return [evaluate_point(net, own, verb, points=points) for own in changes]
-    judge = _from_rest(verb)
     calls = [functools.partial(judge, eq) for eq in found]
     return [_evaluate(own, call, points) for own, call in zip(changes, calls, strict=True)]
 
@@ -79,16 +76,28 @@ def _compiled(points: int) -> contextlib.AbstractContextManager[None]:
     return compiling() if points >= _MANY else contextlib.nullcontext()
 
 
-def _is_population(net: Network, verb: Callable[..., Any]) -> bool:
-    return net.closure == "population" or name_of(verb) == _NOISE
+def _from_rest(net: Network, verb: Callable[..., Any]) -> Callable[[Equilibrium], Any] | None:
+    """What a verb makes of the equilibrium of a population, with its options; None if it does not
+    begin with one.
+    """
+    if net.closure != "population" and name_of(verb) != _NOISE:
+        return None
+    from fluidcc.analysis.equilibrium import equilibrium
+    from fluidcc.analysis.fluctuations import fluctuate, fluctuations
+    from fluidcc.analysis.stability import judge, stability
+
+    made: tuple[tuple[Any, Callable[..., Any]], ...] = (
+        (equilibrium, lambda eq: eq), (stability, judge), (fluctuations, fluctuate)
+    )  # fmt: skip
+    options = functools.partial(verb).keywords  # nested partials are merged into one
+    own = (then for first, then in made if first is inner(verb))
+    return next((functools.partial(then, **options) for then in own), None)
 
 
-def _at_rest(
+def _rests(
     net: Network, changes: Sequence[dict[str, Any]], verb: Callable[..., Any]
 ) -> list[Equilibrium] | None:
     """The equilibria of populations with these changes; None unless they can be found together."""
-    if name_of(verb) not in _BEGIN_AT_REST or not _is_population(net, verb):
-        return None
     from fluidcc.analysis.population_batch import equilibria_together
 
     try:
@@ -98,16 +107,3 @@ def _at_rest(
         return equilibria_together(nets)
     except Exception:  # one by one, so that what is wrong at one point ends no others
         return None
-
-
-def _from_rest(verb: Callable[..., Any]) -> Callable[[Equilibrium], Any]:
-    """What a verb makes of an equilibrium, with its options."""
-    from fluidcc.analysis.equilibrium import equilibrium
-    from fluidcc.analysis.fluctuations import fluctuate, fluctuations
-    from fluidcc.analysis.stability import judge, stability
-
-    made: dict[Any, Callable[..., Any]] = {
-        equilibrium: lambda eq: eq, stability: judge, fluctuations: fluctuate
-    }  # fmt: skip
-    options = functools.partial(verb).keywords  # nested partials are merged into one
-    return functools.partial(made[inner(verb)], **options)
