@@ -14,6 +14,7 @@ import fluidcc as fc
 from fluidcc import ops
 from fluidcc.analysis import population_loop
 from fluidcc.analysis.flow_response import answer
+from fluidcc.analysis.margins import margins
 from fluidcc.analysis.population import mean_window, moments
 from fluidcc.laws import RED, Droptail, ECNMod, Files, NewReno, OncePerRTT, PerMark, Reno, Wait
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
@@ -922,6 +923,24 @@ def assert_same(found, own):
         assert found == pytest.approx(own, rel=1e-8, abs=1e-12, nan_ok=True)
     else:
         assert found == own
+
+
+@pytest.mark.parametrize(
+    "name", ["hollot2001/slow", "hollot2001/fast", "misra2003/fifo_mixed", "qazi2010/gain_baseline"]
+)
+@pytest.mark.parametrize("factor", [0.7, 1.0, 1.6])
+def test_crossovers_are_those_of_the_whole_curve(name, factor):
+    net = population(name)
+    path = f"links.{net.link_names[0]}.capacity"
+    found = fc.stability(fc.replace(net, {path: factor * float(net.links[0].capacity)}), roots=0)
+    loop = found.population
+    whole = margins(loop.gain, scale=1 / loop.trip)
+    assert whole.gain_crossovers
+    for kind in ("gain_crossovers", "phase_crossovers"):
+        each, own = (getattr(m, kind) for m in (found.margins, whole))
+        assert len(each) == len(own)
+        for a, b in zip(each, own, strict=True):
+            assert dataclasses.astuple(a) == pytest.approx(dataclasses.astuple(b), rel=1e-9)
 
 
 @pytest.mark.parametrize("factor", [0.9, 0.99, 1.01, 1.1])
