@@ -5,9 +5,10 @@ What all of them ask of the stationary law of a flow is asked at once.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fluidcc.model.fluid import steady
 from fluidcc.module import skeleton, structure
 from fluidcc.programs import flatten, map_tree
 from fluidcc.scenario.network import Flows, Network
+from fluidcc.scenario.paths import replace
 
 TOGETHER = 64
 """The most networks at a time."""
@@ -28,21 +30,29 @@ _OWN = "n", "rtt"  # numbers of a group that may differ
 _OF_FLOWS = frozenset({"senders", "windows", "rates", "errors"})  # parts of an OperatingPoint
 
 
-def equilibria_together(nets: Sequence[Network]) -> list[Equilibrium] | None:
-    """Equilibria of networks that are alike, see `_are_alike`, which know how their flows answer
-    signals; None if the networks are not.
+def equilibria_together(
+    net: Network, changes: Sequence[Mapping[str, Any]]
+) -> dict[int, Equilibrium]:
+    """Equilibria of a network with each of these changes, by their number, which know how their
+    flows answer signals; none unless these networks are alike, see `_are_alike`.
+
+    Changes that make no network are left out.
     """
-    arrays = [steady(net) for net in nets]
-    if not _are_alike(arrays):
-        return None
-    parts = zip(nets, arrays, _search(arrays), strict=True)
-    found = [conclude(net, own, searches) for net, own, searches in parts]
+    nets: dict[int, Network] = {}
+    for k, own in enumerate(changes):
+        with contextlib.suppress(ValueError):
+            nets[k] = replace(net, own)
+    arrays = [steady(own) for own in nets.values()]
+    if not arrays or not _are_alike(arrays):
+        return {}
+    parts = zip(nets.values(), arrays, _search(arrays), strict=True)
+    found = [conclude(own, fluid, searches) for own, fluid, searches in parts]
     regular = [k for k, eq in enumerate(found) if eq.status == "regular"]
     if regular:
         answers = _answer([arrays[k] for k in regular], [found[k].op for k in regular])
-        for k, own in zip(regular, answers, strict=True):
-            found[k] = dataclasses.replace(found[k], answering=own)
-    return found
+        for k, answering in zip(regular, answers, strict=True):
+            found[k] = dataclasses.replace(found[k], answering=answering)
+    return dict(zip(nets, found, strict=True))
 
 
 def _are_alike(nets: Sequence[Network]) -> bool:

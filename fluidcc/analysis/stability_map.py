@@ -4,7 +4,6 @@ values of its parameters, computed in lanes.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -207,25 +206,13 @@ def _batches(
         for first in range(0, len(grid), TOGETHER):
             numbers = range(first, min(first + TOGETHER, len(grid)))
             try:
-                found = _solve_populations(net, grid, numbers)
+                rests = equilibria_together(net, [grid[i] for i in numbers])
+                found = {first + k: _judge(grid[first + k], rest) for k, rest in rests.items()}
             except Exception:  # one by one, so that what is wrong at one ends no others
                 found = {}
             yield numbers, found, ()
     else:
         yield range(len(grid)), *_solve_batch(net, axes, grid)
-
-
-def _solve_populations(
-    net: Network, grid: list[dict[str, Any]], numbers: range
-) -> dict[int, MapPoint]:
-    """Points of populations, by their number in the grid; none if these are not alike."""
-    here: dict[int, Network] = {}
-    for i in numbers:
-        with contextlib.suppress(ValueError):  # `_solve_point` says what is wrong
-            here[i] = replace(net, grid[i])
-    found = equilibria_together([*here.values()]) if here else None
-    pairs = zip(here, found or [], strict=bool(found))
-    return {i: _judge(grid[i], rest) for i, rest in pairs}
 
 
 def _judge(changes: dict[str, Any], rest: Equilibrium) -> MapPoint:

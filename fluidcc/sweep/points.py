@@ -52,13 +52,16 @@ def evaluate_points(
     points: int = 1,
 ) -> list[Point]:
     """`evaluate_point` at some points, as many as the verb takes at once at the most."""
-    judge = _from_rest(net, verb)
-    with _compiled(points):
-        found = None if judge is None else _rests(net, changes, verb)
-    if judge is None or found is None:
-        return [evaluate_point(net, own, verb, points=points) for own in changes]
-    calls = [functools.partial(judge, eq) for eq in found]
-    return [_evaluate(own, call, points) for own, call in zip(changes, calls, strict=True)]
+    judge, calls = _from_rest(net, verb), {}
+    if judge is not None and len(changes) > 1:
+        with _compiled(points):
+            rests = _rests(net, changes, verb)
+        calls = {k: functools.partial(judge, eq) for k, eq in rests.items()}
+    return [
+        _evaluate(own, calls[k], points) if k in calls
+        else evaluate_point(net, own, verb, points=points)
+        for k, own in enumerate(changes)
+    ]  # fmt: skip
 
 
 def _evaluate(changes: dict[str, Any], call: Callable[[], Any], points: int) -> Point:
@@ -96,14 +99,13 @@ def _from_rest(net: Network, verb: Callable[..., Any]) -> Callable[[Equilibrium]
 
 def _rests(
     net: Network, changes: Sequence[dict[str, Any]], verb: Callable[..., Any]
-) -> list[Equilibrium] | None:
-    """The equilibria of populations with these changes; None unless they can be found together."""
+) -> dict[int, Equilibrium]:
+    """The equilibria of populations with these changes that can be found together, by number."""
     from fluidcc.analysis.population_batch import equilibria_together
 
+    if name_of(verb) == _NOISE:
+        net = dataclasses.replace(net, closure="population")
     try:
-        nets = [replace(net, own) for own in changes]
-        if name_of(verb) == _NOISE:
-            nets = [dataclasses.replace(own, closure="population") for own in nets]
-        return equilibria_together(nets)
+        return equilibria_together(net, changes)
     except Exception:  # one by one, so that what is wrong at one point ends no others
-        return None
+        return {}
