@@ -6,6 +6,7 @@ would have followed. Senders answer by the stationary law of their windows.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -25,12 +26,21 @@ _SHORTEST = 1e-9  # round trips; keeps ramps finite
 _FLAT = 1e-9  # packets: an answer that is none
 _RAREST = 1e-300  # keeps quotients finite
 _AT_ONCE = 64  # frequencies, for memory and its caches
+_FEWER = 8  # times as many frequencies in a round trip as beyond
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 
 PER_TRIP = np.unique(np.concatenate([
     np.geomspace(1e-3, 0.2, 64), np.linspace(0.2, 12.0, 720), np.geomspace(12.0, 100.0, 60)
 ]))  # fmt: skip
 """Frequencies that resolve what happens within some round trips [rad per round trip]."""
+_BODY = int(np.searchsorted(PER_TRIP, 12.0))  # of them are next to each other
+
+
+@functools.cache
+def one_of(every: int) -> Array:
+    """Indices of one of so many of the frequencies, and of more of the few last ones."""
+    tail = np.arange(_BODY, len(PER_TRIP), max(every // _FEWER, 1))
+    return np.concatenate([np.arange(0, _BODY, every), tail])
 
 
 class Response(NamedTuple):
@@ -160,7 +170,7 @@ class Answering:
             for rise, given, flat in zip(rises, answers, least, strict=True)
         ]
         self._known = np.full((len(Response._fields), len(PER_TRIP)), np.nan, complex)
-        self._tables: dict[int, tuple[Array, Array, Array]] = {}
+        self._slopes: dict[int, Array] = {}
 
     def _sums(self, z: Array) -> tuple[list[Array], list[Array], Array]:
         """Sums over reactions to marks, and to losses: of squares, and of what they do; and what a
@@ -192,23 +202,38 @@ class Answering:
             by_mark, by_loss, by_trip, powers[0] + powers[1], marked * by_mark + lost * by_loss
         )
 
-    def _table(self, every: int) -> tuple[Array, Array, Array]:
-        """Frequencies, responses there and their slopes."""
-        if every not in self._tables:
-            nodes, table = PER_TRIP[::every], self._known[:, ::every]
-            new = np.isnan(table[0])
-            if np.any(new):
-                table[:, new] = np.stack(self.at(1j * nodes[new]))
-            self._tables[every] = nodes, table, np.gradient(table, nodes, axis=1)
-        return self._tables[every]
+    def _at_nodes(self, every: int, k: Array) -> tuple[Array, Array, Array]:
+        """One of so many frequencies, and responses and their slopes, at nodes k at least."""
+        chosen = one_of(every)
+        nodes, table = PER_TRIP[chosen], self._known[:, chosen]
+        slopes = self._slopes.setdefault(every, np.full_like(table, np.nan))
+        new = np.unique(k[np.isnan(slopes[0, k])])
+        if new.size:
+            left, right = np.maximum(new - 1, 0), np.minimum(new + 1, len(nodes) - 1)
+            needed = np.unique([left, new, right])
+            unknown = needed[np.isnan(table[0, needed])]
+            if unknown.size:
+                table[:, unknown] = np.stack(self.at(1j * nodes[unknown]))
+                self._known[:, chosen[unknown]] = table[:, unknown]
+            before, after = nodes[new] - nodes[left], nodes[right] - nodes[new]
+            falls, rises = table[:, new] - table[:, left], table[:, right] - table[:, new]
+            inside = before * after > 0
+            weight = np.where(inside, before / (before + after), after > 0)
+            by_left, by_right = (
+                change / np.where(way > 0, way, 1.0)
+                for change, way in ((falls, before), (rises, after))
+            )
+            slopes[:, new] = (1 - weight) * by_left + weight * by_right
+        return nodes, table, slopes
 
     def on_axis(self, omega: Array, every: int = 1) -> Response:
         """Responses at frequencies [rad per round trip], by cubic interpolation between one of so
         many of those that resolve them.
         """
-        nodes, table, slopes = self._table(every)
+        nodes = PER_TRIP[one_of(every)]
         omega = np.clip(omega, nodes[0], nodes[-1])
         k = np.clip(np.searchsorted(nodes, omega) - 1, 0, len(nodes) - 2)
+        nodes, table, slopes = self._at_nodes(every, np.concatenate([k, k + 1]))
         gap = nodes[k + 1] - nodes[k]
         t = (omega - nodes[k]) / gap
         (a, b), (da, db) = ((v[:, k], v[:, k + 1]) for v in (table, slopes))

@@ -220,12 +220,16 @@ def fluctuations(net: Network) -> Fluctuations:
     >>> [round(queue.quantiles[share]) for share in (0.05, 0.5, 0.95)]
     [140, 200, 260]
     """
-    eq = equilibrium(dataclasses.replace(net, closure="population"))
+    return fluctuate(equilibrium(dataclasses.replace(net, closure="population")))
+
+
+def fluctuate(eq: Equilibrium) -> Fluctuations:
+    """`fluctuations` at an equilibrium of a population that is known."""
     margin = math.nan
     try:
         loop = find_loop(eq)
         for k in loop.links:
-            _check_loads(net, eq.net.link_names[k])
+            _check_loads(eq.asked or eq.net, eq.net.link_names[k])
         omega, unstable = loop.frequencies, loop.unstable()
         resisting, pulling = loop.queues(omega)
         distance = distance_from_critical(resisting, pulling)

@@ -6,10 +6,11 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterable
+from typing import cast
 
 import numpy as np
 
-from fluidcc.analysis.bisection import bisect
+from fluidcc.analysis.bisection import find_zero
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.winding import frequency_bounds
@@ -25,6 +26,7 @@ _NOISE = 1e-12  # of the largest gain; below, phases are rounding
 _FINE = 0.5  # largest change of log L between nodes
 _SMOOTH = 0.05  # largest difference of that between the halves of an interval
 _FEWEST, _MOST_NODES = 17, 400_000
+_CLOSED = 1e-9  # of log L, at a crossover
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,46 +97,81 @@ class Margins:
         return self._nearest_phase.frequency if self._nearest_phase else math.nan
 
 
-def margins(loop: Loop, *, scale: float = 1.0) -> Margins:
+def margins(
+    loop: Loop, *, scale: float = 1.0, estimates: tuple[Loop, Loop] | None = None
+) -> Margins:
     """Every gain and phase crossover of a loop.
 
     `scale` [rad/s] is a typical frequency: crossovers are sought from 1e-9 to 1e5 times it, and
-    phase crossovers as long as the gain is above 1 %. Raises ArithmeticError if the phase cannot
-    be followed.
+    phase crossovers as long as the gain is above 1 %. `estimates` are a fair and a poor one of the
+    loop, which cost less: the fair one is followed in its place, unless it is as near to a
+    crossover, where it has none, as the two differ. Raises ArithmeticError if the phase cannot be
+    followed.
     """
+    if estimates is not None:
+        fair, poor = estimates
+        frequency, log = followed(fair, scale=scale)
+        found = _close(loop, frequency, log, abs(poor(frequency) - np.exp(log)))
+        if found is not None:
+            return found
     frequency, log = followed(loop, scale=scale)
-    size, angle = np.real(log), np.imag(log)
+    return cast(Margins, _close(loop, frequency, log, np.zeros(len(log))))
+
+
+def _close(loop: Loop, w: Array, log: Array, error: Array) -> Margins | None:
+    """The crossovers of a loop between frequencies [rad/s], with log L there, in which L may have
+    an error; None if that leaves open which crossovers there are.
+    """
+    size, angle, gain = np.real(log), np.imag(log), np.exp(log)
     turn = np.angle(np.exp(1j * np.diff(angle)))
     start = angle[0] - 2 * math.pi * (angle[0] > 0.75 * math.pi)
     phase = np.concatenate([[start], start + np.cumsum(turn)])
     behind = np.floor((phase - math.pi) / (2 * math.pi))
     of_gain, of_phase = np.flatnonzero(np.diff(size > 0)), np.flatnonzero(np.diff(behind))
+    off_axis = np.where(np.real(gain) < 0, abs(np.imag(gain)), abs(gain))
+    by_gain = _brackets(of_gain, abs(abs(gain) - 1) >= error)
+    by_phase = _brackets(of_phase, off_axis >= error)
+    if by_gain is None or by_phase is None:
+        return None
     at, count = np.concatenate([of_gain, of_phase]), len(of_gain)
+    is_gain = np.arange(len(at)) < count
+
+    def zero(gain: Array) -> Array:
+        """What is zero at each crossover."""
+        return np.where(is_gain, np.real(_log(gain)), np.angle(-gain))
 
     def off(w: Array) -> Array:
-        """What is zero at each crossover."""
-        gain = loop(w)
-        by_gain = np.arange(len(w)) < count
-        return np.where(by_gain, np.real(_log(gain)), np.angle(-gain))
+        return zero(loop(w.ravel()).reshape(w.shape))
 
-    crossing = _roots(off, frequency[at], frequency[at + 1])
-    gain = loop(crossing)
-    turned = np.angle(gain[:count] * np.exp(-1j * angle[of_gain]))
+    sign = np.where(zero(gain[at]) > 0, 1.0, -1.0)
+    low, high = w[np.concatenate([by_gain, by_phase], axis=1)]
+    crossing = w[:0]
+    if len(at):
+        crossing = find_zero(lambda x: sign * off(x), low, high, (w[at], w[at + 1]))
+    if error.any() and np.any(abs(off(crossing)) > _CLOSED):
+        return None
+    at_all = loop(np.append(crossing, w[0]))
+    at_gain, at_phase = at_all[:count], at_all[count:-1]
+    turned = np.angle(at_gain * np.exp(-1j * angle[of_gain]))
     margin = 180.0 + np.degrees(phase[of_gain] + turned)
     return Margins(
         tuple(map(GainCrossover, crossing[:count].tolist(), margin.tolist())),
-        tuple(map(PhaseCrossover, crossing[count:].tolist(), (1 / abs(gain[count:])).tolist())),
-        float(np.exp(size[0])),
+        tuple(map(PhaseCrossover, crossing[count:].tolist(), (1 / abs(at_phase)).tolist())),
+        float(abs(at_all[-1])),
     )
 
 
-def _roots(function: Callable[[Array], Array], a: Array, b: Array) -> Array:
-    """The number at which a function (elementwise) changes its sign, between each pair of ends."""
-    if not len(a):
-        return a
-    sign = np.where(function(a) > 0, 1.0, -1.0)
-    low, high = bisect(lambda x: sign * function(x), a, b)
-    return 0.5 * (low + high)
+def _brackets(crossing: Array, clear: Array) -> Array | None:
+    """Indices (2, n) of the nearest clear points on both sides of crossings, which are between an
+    index and the next; None if there is one crossing too few or too many between any of these.
+    """
+    known = np.flatnonzero(clear)
+    gaps = np.flatnonzero(np.diff(known) > 1)
+    before = np.searchsorted(known, crossing, side="right") - 1
+    one_each = np.all(np.diff(before) > 0) and np.all(np.isin(gaps, before))
+    if not (clear[0] and clear[-1] and one_each):
+        return None
+    return known[np.stack([before, before + 1])]
 
 
 def followed(loop: Loop, *, scale: float = 1.0) -> tuple[Array, Array]:

@@ -1,30 +1,61 @@
-"""Equilibria and loops of many networks of populations that differ in numbers alone.
+"""Equilibria of many networks of populations that differ in numbers alone.
 
 What all of them ask of the stationary law of a flow is asked at once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from fluidcc.analysis.equilibrium import Searches, search
+from fluidcc.analysis.equilibrium import Equilibrium, Searches, conclude, search
 from fluidcc.analysis.flow_response import Answering, answer
 from fluidcc.analysis.operating_point import OperatingPoint, conditions
 from fluidcc.analysis.population import why_no_population
+from fluidcc.model.fluid import steady
 from fluidcc.module import skeleton, structure
 from fluidcc.programs import flatten, map_tree
 from fluidcc.scenario.network import Flows, Network
+from fluidcc.scenario.paths import replace
+
+TOGETHER = 64
+"""The most networks at a time."""
 
 _OWN = "n", "rtt"  # numbers of a group that may differ
 _OF_FLOWS = frozenset({"senders", "windows", "rates", "errors"})  # parts of an OperatingPoint
 
 
-def are_alike(nets: Sequence[Network]) -> bool:
+def equilibria_together(
+    net: Network, changes: Sequence[Mapping[str, Any]]
+) -> dict[int, Equilibrium]:
+    """Equilibria of a network with each of these changes, by their number, which know how their
+    flows answer signals; none unless these networks are alike, see `_are_alike`.
+
+    Changes that make no network are left out.
+    """
+    nets: dict[int, Network] = {}
+    for k, own in enumerate(changes):
+        with contextlib.suppress(ValueError):
+            nets[k] = replace(net, own)
+    arrays = [steady(own) for own in nets.values()]
+    if not arrays or not _are_alike(arrays):
+        return {}
+    parts = zip(nets.values(), arrays, _search(arrays), strict=True)
+    found = [conclude(own, fluid, searches) for own, fluid, searches in parts]
+    regular = [k for k, eq in enumerate(found) if eq.status == "regular"]
+    if regular:
+        answers = _answer([arrays[k] for k in regular], [found[k].op for k in regular])
+        for k, answering in zip(regular, answers, strict=True):
+            found[k] = dataclasses.replace(found[k], answering=answering)
+    return dict(zip(nets, found, strict=True))
+
+
+def _are_alike(nets: Sequence[Network]) -> bool:
     """Whether fluid networks have one link and one structure, populations whose windows have no
     memory, and differ in nothing but the numbers of the link, of flows and in round trips.
     """
@@ -41,7 +72,7 @@ def are_alike(nets: Sequence[Network]) -> bool:
     return known and all(kind(net) == one for net in nets)
 
 
-def search_together(nets: Sequence[Network]) -> list[Searches]:
+def _search(nets: Sequence[Network]) -> list[Searches]:
     """The searches in fluid networks that are alike."""
     first, *others = nets
     links = map_tree(lambda *v: np.array(v)[:, None], first.links, *(net.links for net in others))
@@ -68,9 +99,7 @@ def _member(op: OperatingPoint, k: int) -> OperatingPoint:
     )
 
 
-def answer_together(
-    nets: Sequence[Network], ops: Sequence[OperatingPoint]
-) -> list[list[list[Answering]]]:
+def _answer(nets: Sequence[Network], ops: Sequence[OperatingPoint]) -> list[list[list[Answering]]]:
     """The answers of the groups of each of some fluid networks at equilibrium that are alike."""
     by_group = []
     for i, flows in enumerate(nets[0].flows):

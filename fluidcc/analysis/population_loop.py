@@ -7,6 +7,7 @@ population, not of its mean. A queue is the sum of the flights less what the pat
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -16,8 +17,9 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.flow_response import PER_TRIP, Answering, Response, answer
+from fluidcc.analysis.flow_response import PER_TRIP, Answering, Response, answer, one_of
 from fluidcc.analysis.linear import Array
+from fluidcc.analysis.margins import Loop, Margins, margins, together
 from fluidcc.analysis.operating_point import OperatingPoint, conditions
 from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.laws.law import AbstractFeedback, Signal
@@ -35,6 +37,7 @@ _SPARSE = (
     8,
     4,
 )  # one of so many frequencies counts roots if the loop is not next to critical
+_FAIR = 8  # one of so many frequencies tells where crossovers are
 _SOUGHT = 4  # frequencies from which roots are sought
 _ON_AXIS = np.array([0.02, 0.1, 0.5, 1.5])  # per round trip: real numbers from which they are
 _ASIDE = 0.5  # per round trip: right of the imaginary axis
@@ -219,14 +222,28 @@ class PopulationLoop(NamedTuple):
         low = PER_TRIP[0] / max(trips)
         slow = [rate for rate in self._rates if 0 < _SLOWER * rate < low]
         before = np.geomspace(_SLOWER * min(slow), low, _BEFORE) if slow else np.zeros(0)
-        nodes = PER_TRIP[::every]
+        nodes = PER_TRIP[one_of(every)]
         return np.unique(np.concatenate([before, nodes / max(trips), nodes / min(trips)]))
 
-    def gain(self, omega: Array, queue: int = 0) -> Array:
+    def gain(self, omega: Array, queue: int = 0, every: int = 1) -> Array:
         """Response (W,) of the loop cut at the signal of a queue, those of others closed, at
-        frequencies [rad/s], with its sign changed: at -1 it is critical.
+        frequencies [rad/s], with its sign changed: at -1 it is critical; from one of so many
+        frequencies, see `queues`.
         """
-        return _cut(*self.queues(omega), queue)
+        return _cut(*self.queues(omega, every), queue)
+
+    def margins(self) -> Margins:
+        """Margins of the loops cut at the signal of each queue. Raises ArithmeticError."""
+        scale = 1 / self.trip
+
+        def of(queue: int, every: int) -> Loop:
+            return functools.partial(self.gain, queue=queue, every=every)
+
+        def found(queue: int) -> Margins:
+            estimates = of(queue, _FAIR), of(queue, 2 * _FAIR)
+            return margins(of(queue, 1), scale=scale, estimates=estimates)
+
+        return together(map(found, self.heard))
 
     def queues(self, omega: Array, every: int = 1) -> tuple[Array, Array]:
         """How much the queues resist (W, K, K), and how much their signals to the flows pull on
@@ -369,21 +386,15 @@ def distance_from_critical(resisting: Array, pulling: Array) -> Array:
     return abs(np.array(each)).min(axis=0)
 
 
-def find_loop(
-    eq: Equilibrium, answering: Sequence[list[Answering]] | None = None
-) -> PopulationLoop:
-    """The loop at an equilibrium of a population; the answers of its groups, if they are known, are
-    taken as they are.
-
-    Raises NoLoop with the reason if it is not known.
-    """
+def find_loop(eq: Equilibrium) -> PopulationLoop:
+    """The loop at an equilibrium of a population. Raises NoLoop with the reason if it has none."""
     net, links, op = steady(eq.net), _queues(eq), eq.op
     members, answers = [], []
     for g, (name, flows, rate) in enumerate(zip(net.flow_names, net.flows, op.rates, strict=True)):
         passed = {i: k for i, k in enumerate(links) if k in flows.route}
         if passed:
             _check_signals(eq, f"flows.{name}", flows, passed)
-        known = None if answering is None else answering[g]
+        known = None if eq.answering is None else eq.answering[g]
         members.append(_members(net, op, flows, passed, rate, known) if passed else [])
         answers.append({i: _answer(net, op, flows, k) for i, k in passed.items()})
     files = _files(eq, net, links)

@@ -15,23 +15,20 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fluidcc.analysis.equilibrium import without
-from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import LINK, Array, Linear
 from fluidcc.analysis.margins import (
     LoopCurve,
     Margins,
     loop_curve,
     loop_curves,
-    margins,
     scale_of,
     system_margins,
-    together,
 )
 from fluidcc.analysis.population_loop import NoLoop, PopulationLoop, find_loop
 from fluidcc.analysis.relay import RelayCycle, relay_cycle
@@ -225,14 +222,12 @@ def is_population(eq: Any) -> bool:
     return getattr(getattr(eq, "net", None), "closure", "") == "population"
 
 
-def count_unstable(
-    eq: Any, answering: Sequence[list[Answering]] | None = None
-) -> tuple[int | None, str]:
-    """Number of unstable roots of the loop of a population, whose groups may be known to answer so;
-    None if it is not known, and why not, or what else there is to say.
+def count_unstable(eq: Any) -> tuple[int | None, str]:
+    """Number of unstable roots of the loop of a population, None if it is not known; and why not,
+    or what else there is to say.
     """
     try:
-        return find_loop(eq, answering).unstable(), eq.message
+        return find_loop(eq).unstable(), eq.message
     except NoLoop as refusal:
         return None, _refused(eq, refusal)
 
@@ -261,9 +256,7 @@ def _of_population(eq: Any, count: int, certify: bool) -> Stability:
     if certify:
         notes.append("no proof: a frequency response on a grid counts the roots of a population")
     try:
-        found = together(
-            margins(functools.partial(loop.gain, queue=i), scale=1 / loop.trip) for i in loop.heard
-        )
+        found = loop.margins()
     except ArithmeticError as fault:
         found = None
         notes.append(f"no margins: {fault}")

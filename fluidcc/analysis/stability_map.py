@@ -4,7 +4,6 @@ values of its parameters, computed in lanes.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -16,12 +15,11 @@ import numpy as np
 from fluidcc.analysis.balance import holds
 from fluidcc.analysis.batch import filled, in_threads, many_roots
 from fluidcc.analysis.equilibrium import Equilibrium, Searches, conclude, equilibrium, search
-from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
 from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, steady_state
-from fluidcc.analysis.population_batch import answer_together, are_alike, search_together
+from fluidcc.analysis.population_batch import TOGETHER, equilibria_together
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, count_unstable, is_population, judge
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
@@ -205,10 +203,11 @@ def _batches(
     searches at all points, if they are known.
     """
     if net.closure == "population":
-        for first in range(0, len(grid), _POPULATIONS):
-            numbers = range(first, min(first + _POPULATIONS, len(grid)))
+        for first in range(0, len(grid), TOGETHER):
+            numbers = range(first, min(first + TOGETHER, len(grid)))
             try:
-                found = _solve_populations(net, grid, numbers)
+                rests = equilibria_together(net, [grid[i] for i in numbers])
+                found = {first + k: _judge(grid[first + k], rest) for k, rest in rests.items()}
             except Exception:  # one by one, so that what is wrong at one ends no others
                 found = {}
             yield numbers, found, ()
@@ -216,31 +215,9 @@ def _batches(
         yield range(len(grid)), *_solve_batch(net, axes, grid)
 
 
-def _solve_populations(
-    net: Network, grid: list[dict[str, Any]], numbers: range
-) -> dict[int, MapPoint]:
-    """Points of populations, by their number in the grid; none if these are not alike."""
-    here: dict[int, tuple[Network, Network]] = {}
-    for i in numbers:
-        with contextlib.suppress(ValueError):  # `_solve_point` says what is wrong
-            here[i] = (own := replace(net, grid[i])), steady(own)
-    arrays = [own for _, own in here.values()]
-    if not arrays or not are_alike(arrays):
-        return {}
-    searches = dict(zip(here, search_together(arrays), strict=True))
-    rests, answers = {i: conclude(*here[i], searches[i]) for i in here}, {}
-    judged = [i for i, rest in rests.items() if rest.status == "regular"]
-    if judged:
-        found = answer_together([here[i][1] for i in judged], [rests[i].op for i in judged])
-        answers = dict(zip(judged, found, strict=True))
-    return {i: _judge(grid[i], rest, answers.get(i)) for i, rest in rests.items()}
-
-
-def _judge(
-    changes: dict[str, Any], rest: Equilibrium, answers: list[list[Answering]] | None = None
-) -> MapPoint:
-    """One point of a population, whose groups may be known to answer so."""
-    unstable, message = count_unstable(rest, answers)
+def _judge(changes: dict[str, Any], rest: Equilibrium) -> MapPoint:
+    """One point of a population."""
+    unstable, message = count_unstable(rest)
     queues = {name: link.queue for name, link in rest.links.items()}
     stable = None if unstable is None else unstable == 0
     return MapPoint(changes, rest.status, message, stable, unstable, queues=queues)
@@ -295,8 +272,7 @@ def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> M
     )  # fmt: skip
 
 
-_TOGETHER = 128  # networks that are solved together
-_POPULATIONS = 64  # of them at a time
+_IN_LANES = 128  # networks that are solved together
 
 
 class OperatingPoints(NamedTuple):
@@ -384,13 +360,13 @@ def at_rest(stacked: Network) -> tuple[OperatingPoints, Searches]:
     count = len(jax.tree.leaves(stacked)[0])
 
     def block(part: slice) -> tuple[OperatingPoints, Searches]:
-        some = jax.tree.map(lambda x: filled(x[part], _TOGETHER), stacked)
+        some = jax.tree.map(lambda x: filled(x[part], _IN_LANES), stacked)
         net, searches, alone = _solve(some)
         jumps = bool(np.any(np.asarray(searches[0].codes) == Regime.JUMP))
         found = _linearise(net, searches[0], alone, jumps), searches
         return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
 
-    parts = in_threads(block, count, _TOGETHER)
+    parts = in_threads(block, count, _IN_LANES)
     return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 

@@ -23,10 +23,6 @@ depend on this number.
 """
 
 
-POPULATIONS = 256
-"""The same for maps of populations, whose points do not depend on each other."""
-
-
 def name_of(verb: Callable[..., Any]) -> str:
     """Module and name of a function, or of the function inside a `functools.partial`."""
     found = inner(verb)

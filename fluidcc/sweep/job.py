@@ -23,9 +23,10 @@ from fluidcc.laws.own import Carried, files, origins, source_of
 from fluidcc.result import is_interrupted
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
-from fluidcc.sweep.grid import GRID_VERBS, POPULATIONS, Blocks, Grid, inner, name_of
-from fluidcc.sweep.result import Sweep, evaluate_point
-from fluidcc.sweep.table import join, memory_of, table_of, tabulate_point, to_bytes, with_outcome
+from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, inner, name_of
+from fluidcc.sweep.points import evaluate_points, most_at_once
+from fluidcc.sweep.result import Sweep
+from fluidcc.sweep.table import join, memory_of, table_of, tabulate, to_bytes, with_outcome
 
 
 class Chunk(NamedTuple):
@@ -56,10 +57,8 @@ class Job:
     @classmethod
     def of(cls, net: Network, grid: Grid, verb: Callable[..., Any]) -> "Job":
         """The job with the grid cut into blocks for the verb."""
-        size = GRID_VERBS.get(name_of(verb), 1)
-        if net.closure == "population":
-            size = min(size, POPULATIONS)
-        return cls(Carried(files()), net, Blocks.of(grid, size), verb, code())
+        blocks = Blocks.of(grid, most_at_once(net, verb))
+        return cls(Carried(files()), net, blocks, verb, code())
 
     @property
     def grid(self) -> Grid:
@@ -82,17 +81,22 @@ class Job:
                 "this process has other versions of fluidcc, or of its numerical libraries, than "
                 "the process that began the sweep: install the same versions in both"
             )
-        compute_table = self._point if self.is_pointwise else self._block
-        table = join([compute_table(block) for block in range(first, last)])
+        blocks = range(first, last)
+        if self.is_pointwise:
+            table = self._points(blocks)
+        else:
+            table = join([self._block(block) for block in blocks])
         count, failed = table["failed"].size, int(table["failed"].sum())
         return Chunk(first, last, count, failed, memory_of(table), to_bytes(table))
 
-    def _point(self, number: int) -> xr.Dataset:
-        changes, points = self.grid.point(number), len(self.grid)
-        point = evaluate_point(self.net, changes, self.verb, points=points)
-        if is_interrupted(point.result):
-            raise KeyboardInterrupt
-        return tabulate_point(point, number)
+    def _points(self, blocks: range) -> xr.Dataset:
+        numbers, found = [self.blocks.numbers(block) for block in blocks], []
+        for own in numbers:
+            changes, points = [self.grid.point(k) for k in own], len(self.grid)
+            found += evaluate_points(self.net, changes, self.verb, points=points)
+            if any(is_interrupted(point.result) for point in found):
+                raise KeyboardInterrupt
+        return tabulate(found, np.concatenate(numbers))
 
     def _block(self, block: int) -> xr.Dataset:
         result, numbers = self.verb(self.net, self.blocks.axes(block)), self.blocks.numbers(block)

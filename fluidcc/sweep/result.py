@@ -1,19 +1,15 @@
-"""Results at the points of a grid, and checks of their validity."""
+"""Results at the points of a grid."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.programs import compiling
-from fluidcc.result import Result, failure
-from fluidcc.scenario.network import Network
-from fluidcc.scenario.paths import replace
+from fluidcc.result import Result
 from fluidcc.scenario.reader import failed_at
 from fluidcc.sweep.grid import Grid
 
@@ -51,26 +47,6 @@ class Point:
     def why(self) -> str:
         """The error message, or the message of a valid result."""
         return self.message or str(getattr(self.result, "message", ""))
-
-
-_MANY = 16  # points, from which on compiled equilibria are faster
-
-
-def evaluate_point(
-    net: Network, changes: dict[str, Any], verb: Callable[[Network], Any], *, points: int = 1
-) -> Point:
-    """Call a verb at the point with these changes, one of `points`; an error becomes its message.
-
-    Raises MemoryError if the machine has no memory left, as the point may succeed another time.
-    """
-    try:
-        with compiling() if points >= _MANY else contextlib.nullcontext():
-            result = verb(replace(net, changes))
-    except Exception as error:  # an error at one point must not end the sweep
-        if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
-            raise MemoryError(f"no memory left: {error}") from None
-        return Point(changes, None, str(error) or type(error).__name__)
-    return Point(changes, result, failure(result))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,9 +87,9 @@ class Sweep(Result):
 
     def table(self, numbers: np.ndarray) -> xarray.Dataset:
         """All points as one table; `numbers` (P,) are their indices in a grid."""
-        from fluidcc.sweep.table import join, tabulate_point
+        from fluidcc.sweep.table import tabulate
 
-        return join([tabulate_point(p, k) for p, k in zip(self.points, numbers, strict=True)])
+        return tabulate(self.points, numbers)
 
     def __repr__(self) -> str:
         lines = [f"Sweep of {len(self.points)} points over {', '.join(self.axes)}"]

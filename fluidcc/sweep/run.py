@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from fluidcc.scenario.network import Network
-from fluidcc.sweep.grid import GRID_VERBS, Grid, name_of
+from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, name_of
+from fluidcc.sweep.points import evaluate_points, most_at_once
 from fluidcc.sweep.progress import Clock, Progress
-from fluidcc.sweep.result import Sweep, evaluate_point
+from fluidcc.sweep.result import Sweep
 
 if TYPE_CHECKING:
     from fluidcc.sweep.chunks import SweepData
@@ -119,13 +120,17 @@ def sweep(
             net, grid, verb, folder=None if folder is None else Path(folder),
             workers=workers if chunked else 0, scheduler=scheduler, progress=progress,
         )  # fmt: skip
-    clock, points = Clock(len(grid)), []
-    for changes in grid.points():
-        points.append(evaluate_point(net, changes, verb, points=len(grid)))
-        now = clock.count(1, int(bool(points[-1].message)))
+    blocks = Blocks.of(grid, most_at_once(net, verb))
+    clock, found = Clock(len(grid)), {}
+    for block in range(len(blocks)):
+        numbers = blocks.numbers(block).tolist()
+        changes = [grid.point(k) for k in numbers]
+        points = evaluate_points(net, changes, verb, points=len(grid))
+        found |= dict(zip(numbers, points, strict=True))
+        now = clock.count(len(points), sum(bool(point.message) for point in points))
         if progress is not None:
             progress(now)
-    return Sweep(grid.axes, grid.units, tuple(points))
+    return Sweep(grid.axes, grid.units, tuple(found[k] for k in range(len(grid))))
 
 
 def _require_callable(verb: Any, count: int) -> None:

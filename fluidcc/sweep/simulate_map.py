@@ -33,8 +33,9 @@ from fluidcc.model.simulate import (
 from fluidcc.result import failure
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
+from fluidcc.sweep.points import evaluate_point
 from fluidcc.sweep.progress import Clock, Progress
-from fluidcc.sweep.result import Sweep, evaluate_point
+from fluidcc.sweep.result import Sweep
 
 
 def simulate_map(

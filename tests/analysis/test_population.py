@@ -14,6 +14,7 @@ import fluidcc as fc
 from fluidcc import ops
 from fluidcc.analysis import population_loop
 from fluidcc.analysis.flow_response import answer
+from fluidcc.analysis.margins import margins
 from fluidcc.analysis.population import mean_window, moments
 from fluidcc.laws import RED, Droptail, ECNMod, Files, NewReno, OncePerRTT, PerMark, Reno, Wait
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
@@ -876,6 +877,70 @@ def test_a_map_of_a_population_agrees_with_stability(name, over, together, count
         assert point.status == own.equilibrium.status
         queue = own.equilibrium.links["bottleneck"].queue
         assert point.queues["bottleneck"] == pytest.approx(queue, rel=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "over"),
+    [
+        ("hollot2001/slow", {"flow.n": [7, 40, 60, 1000]}),  # the last at a jump
+        ("misra2003/mixed", {"link.capacity": [1000.0, 1400.0]}),
+        ("hollot2001/slow", {"flow.window.min_window": [1.0, 2.0]}),  # one by one
+        ("hollot2001/pi", {"link.queue.q_ref": [100.0, -1.0, 200.0]}),  # one is no network
+    ],
+)
+@pytest.mark.parametrize("verb", [fc.equilibrium, fc.stability, fc.fluctuations])
+def test_points_of_a_sweep_of_populations_are_those_one_by_one(name, over, verb):
+    net = fc.load(name) if verb is fc.fluctuations else population(name)
+    found = fc.sweep(net, over, verb)
+    table = fc.sweep(net, over, verb, workers=0).to_dataset()
+    assert len(found.points) == table["failed"].size == sum(map(len, over.values()))
+    for k, point in enumerate(found.points):
+        failed = bool(table["failed"].values[k])
+        try:
+            own = verb(fc.replace(net, dict(point.set)))
+        except ValueError as fault:
+            assert (point.result, point.message, failed) == (None, str(fault), True)
+            continue
+        assert failed == bool(point.message)
+        assert_same(point.result.to_dict(), own.to_dict())
+        queue = own.to_dataset()["queue"].values
+        np.testing.assert_allclose(table["queue"].values[k], queue, rtol=1e-8)
+
+
+def assert_same(found, own):
+    """Two trees of plain values agree to eight digits; roots beyond the first are searched for from
+    many starts, and may be others.
+    """
+    if isinstance(own, dict):
+        assert found.keys() == own.keys()
+        for name in own.keys() - {"roots"}:
+            assert_same(found[name], own[name])
+    elif isinstance(own, list):
+        assert len(found) == len(own)
+        for pair in zip(found, own, strict=True):
+            assert_same(*pair)
+    elif isinstance(own, float):
+        assert found == pytest.approx(own, rel=1e-8, abs=1e-12, nan_ok=True)
+    else:
+        assert found == own
+
+
+@pytest.mark.parametrize(
+    "name", ["hollot2001/slow", "hollot2001/fast", "misra2003/fifo_mixed", "qazi2010/gain_baseline"]
+)
+@pytest.mark.parametrize("factor", [0.7, 1.0, 1.6])
+def test_crossovers_are_those_of_the_whole_curve(name, factor):
+    net = population(name)
+    path = f"links.{net.link_names[0]}.capacity"
+    found = fc.stability(fc.replace(net, {path: factor * float(net.links[0].capacity)}), roots=0)
+    loop = found.population
+    whole = margins(loop.gain, scale=1 / loop.trip)
+    assert whole.gain_crossovers
+    for kind in ("gain_crossovers", "phase_crossovers"):
+        each, own = (getattr(m, kind) for m in (found.margins, whole))
+        assert len(each) == len(own)
+        for a, b in zip(each, own, strict=True):
+            assert dataclasses.astuple(a) == pytest.approx(dataclasses.astuple(b), rel=1e-9)
 
 
 @pytest.mark.parametrize("factor", [0.9, 0.99, 1.01, 1.1])
