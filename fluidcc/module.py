@@ -54,6 +54,12 @@ def parts_of(cls: type) -> Callable[[Any], Iterator[Any]] | None:
     return lambda thing: map(vars(thing).__getitem__, names)
 
 
+@functools.cache
+def _fixed(cls: type) -> tuple[str, ...]:
+    """Names of the fields of a tree of this class that are no nodes."""
+    return structure(cls)[1] if issubclass(cls, Module) else ()
+
+
 def rebuild(like: Any, nodes: Iterable[Any]) -> Any:
     """A tree with other nodes, in order."""
     if isinstance(like, Module):
@@ -91,12 +97,12 @@ def skeleton(tree: Any, of_number: Callable[[Any], Any] = lambda _: "number") ->
 
     `of_number` gives what stays in the place of each.
     """
-    parts = parts_of(type(tree))
+    cls = type(tree)
+    parts = parts_of(cls)
     if parts is None:
         return None if tree is None else of_number(tree)
     inner = [skeleton(part, of_number) for part in parts(tree)]
-    fixed = structure(type(tree))[1] if isinstance(tree, Module) else ()
-    return (type(tree), *inner, *(getattr(tree, name) for name in fixed))
+    return (cls, *inner, *[getattr(tree, name) for name in _fixed(cls)])
 
 
 def _same(a: Any, b: Any) -> bool:

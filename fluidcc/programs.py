@@ -201,13 +201,21 @@ def write_out(
     belong; operations on the numbers of `held` alone are done here. With arrays of JAX the function
     is called as it is. Raises ValueError if it branches in Python on a number.
     """
-    if ops.traced(*leaves((held, free))):
-        return lambda *numbers: tuple(leaves(function(*held, *unflatten(free, numbers), **options)))
-    key = (function, skeleton(held, _of_held), skeleton(free), *options.values())
+    numbers: list[Any] = []
+
+    def of_held(number: Any) -> Any:
+        if not _varies(number):
+            return number
+        numbers.append(number)
+        return "number"
+
+    key = (function, skeleton(held, of_held), skeleton(free), *options.values())
+    if ops.traced(*numbers, *leaves(free)):
+        return lambda *moved: tuple(leaves(function(*held, *unflatten(free, moved), **options)))
     if key not in _written:
         _written[key] = _record(function, held, free, options)
     with np.errstate(all="ignore"):
-        return _written[key](*filter(_varies, leaves(held)))
+        return _written[key](*numbers)
 
 
 def _record(function: Callable[..., Any], held: tuple, free: tuple, options: dict) -> Any:
@@ -226,10 +234,6 @@ def _record(function: Callable[..., Any], held: tuple, free: tuple, options: dic
 def _varies(number: Any) -> bool:
     """Whether a number of a held tree is an argument of the code, not part of it."""
     return type(number) not in ops.PLAIN
-
-
-def _of_held(number: Any) -> Any:
-    return "number" if _varies(number) else number
 
 
 def repeat(unfinished: Callable[[Any], Num], step: Callable[[Any], Any], carry: Any) -> Any:

@@ -164,14 +164,15 @@ def find_zero(
     for _ in range(_SECANTS):
         step = at_last * (last - before) / (at_last - at_before)
         x = last - step
-        off = ~((x > a) & (x < b))
-        still = (abs(step) <= aside) | (last == before)
-        x = np.where(off, np.where(still, last, 0.5 * (a + b)), x)
+        inside = (x > a) & (x < b)
+        if not inside.all():
+            still = (abs(step) <= aside) | (last == before)
+            x = np.where(inside, x, np.where(still, last, 0.5 * (a + b)))
         before, at_before, last, at_last = last, at_last, x, function(x)
         rises = at_last > 0
         a, b = np.where(rises, x, a), np.where(rises, b, x)
         aside = _SURE * (1 + abs(x))
-        if np.all((abs(x - before) <= aside) | ended):
+        if ((abs(x - before) <= aside) | ended).all():
             break
     at_both = function(np.stack([x - aside, x + aside]))
     if np.all((at_both[0] > 0) & ~(at_both[1] > 0) | ended):
