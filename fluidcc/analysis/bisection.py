@@ -23,7 +23,7 @@ _SECANTS = 30  # steps
 _SURE = 1e-14  # of a number: to both sides of a root, the numbers whose signs prove it
 _NOTHING = np.float64(0.0)  # makes a plain number one of NumPy, whose division by 0 is infinite
 _ULP = np.finfo(float).eps  # of a number
-_PARTS = np.arange(1, 8) / 8.0
+_PARTS, _MORE_PARTS = (np.arange(1, n) / n for n in (8, 64))
 _SHARES = np.linspace(0.0, 1.0, 9)
 _BESIDE = np.arange(-1.0, 1.5)  # numbers of double precision
 _ASIDE = 0.0, -(2.0**20), 2.0**20  # of them, beside a number where a jump may be
@@ -285,9 +285,10 @@ def _narrow_by_many(
     rounding: Num,
 ) -> Crossing:
     """`first_crossing` in NumPy, with many points at a time, as their number costs next to nothing:
-    some all over the bracket, most of them ever nearer to the root of an interpolation.
+    some all over the bracket, most of them ever nearer to the root of an interpolation; more all
+    over if the values at its ends stay apart, as at a jump.
     """
-    x, values = tried, function(tried[:, None])[:, 0]
+    x, values, apart = tried, function(tried[:, None])[:, 0], math.inf
     at = at_start = int(np.argmax(_ends(values)))
     first_values = values
     for turn in range(_MOST):
@@ -299,7 +300,9 @@ def _narrow_by_many(
         special = [] if turn else [zero for zero in _zeros(jumps, low, high) if zero == zero]
         guess = _interpolated(x[max(at - 2, 0) : at + 2], values[max(at - 2, 0) : at + 2])
         guesses = [*special, guess if low < guess < high else middle]
-        points = [low + width * _PARTS, *(_around(each, width) for each in guesses)]
+        before, apart = apart, ends[0] - ends[1]
+        parts = _PARTS if apart < 0.5 * before else _MORE_PARTS
+        points = [low + width * parts, *(_around(each, width) for each in guesses)]
         inner = np.unique(np.concatenate(points))
         inner = inner[(inner > low) & (inner < high)]
         x = np.concatenate([[low], inner, [high]])
