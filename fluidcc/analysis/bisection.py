@@ -4,6 +4,7 @@ The steps are those of Chandrupatla (1997): inverse quadratic interpolation if t
 that it will do, else bisection.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -127,6 +128,11 @@ def _closed(function: Callable[[Num], Num], found: Any) -> tuple[Num, Num]:
     return found[0], found[1]
 
 
+@functools.cache
+def _grid(count: int) -> Num:
+    return np.linspace(0.0, 1.0, count)
+
+
 @np.errstate(all="ignore")
 def find_zero(
     function: Callable[[Num], Num], low: Num, high: Num, near: tuple[Num, Num] | None = None
@@ -146,9 +152,8 @@ def find_zero(
     if near is not None:
         a, b = (v + s * _BEYOND * (1.0 + abs(v)) for s, v in zip((-1, 1), ends, strict=True))
         a, b = np.fmin(np.fmax(a, low), high), np.fmax(np.fmin(b, high), low)
-    count = max(_NUMBERS / np.size(low), 1 + np.max(b - a) / _WIDEST)
-    grid = np.linspace(0.0, 1.0, int(np.clip(count, 3, 17)))
-    points = a + (b - a) * grid.reshape((-1, *np.ndim(low) * (1,)))
+    count = max(_NUMBERS / low.size, 1 + (b - a).max() / _WIDEST)
+    points = a + (b - a) * _grid(int(min(max(count, 3), 17))).reshape((-1, *low.ndim * (1,)))
     if near is not None:
         points = np.concatenate([low[None], points, high[None]])
     values = function(points)
@@ -175,7 +180,7 @@ def find_zero(
         if ((abs(x - before) <= aside) | ended).all():
             break
     at_both = function(np.stack([x - aside, x + aside]))
-    if np.all((at_both[0] > 0) & ~(at_both[1] > 0) | ended):
+    if ((at_both[0] > 0) & ~(at_both[1] > 0) | ended).all():
         return x
     below, above = _closed(function, _bracket(a, b, function(a), function(b)))
     return np.where(ended, x, np.where(above == high, high, below))
