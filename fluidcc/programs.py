@@ -339,15 +339,3 @@ def pseudo_inverse(matrix: Num) -> Num:
     if not np.all(np.isfinite(matrix)):
         return np.full(matrix.T.shape, np.nan)
     return np.linalg.pinv(matrix, rcond=rounding)
-
-
-def at_each(function: Callable[[Num], Num], points: Num) -> Num:
-    """A function of arrays (n, ...) at several points (P, n, ...), all at once: (P, n, ...).
-
-    In NumPy, it takes arrays (n, P, ...), number by number along their first axis.
-    """
-    if ops.traced(points):
-        from fluidcc.arrays import jax
-
-        return jax.vmap(function)(points)
-    return np.moveaxis(function(np.moveaxis(points, 0, 1)), 1, 0)

@@ -37,10 +37,10 @@ from fluidcc.model.rates import (
 )
 from fluidcc.ops import Num
 from fluidcc.programs import (
-    at_each,
     compiled,
     flatten,
     jacobian,
+    jvp,
     leaves,
     map_tree,
     pseudo_inverse,
@@ -64,7 +64,6 @@ _SAME = 1e-14  # difference of two marking probabilities that are the same
 _ASIDE = 1e-9  # relative distance to either side of a backlog
 _TURNS = 12  # of Newton's method for the memories of a sender
 _STILL = 4e-15  # step of a memory that counts as none
-_BUMP = 1e-4  # to the side of a memory, for the slope of its drift, which most often is linear
 
 
 def queue_at(backlog: Num) -> Num:
@@ -335,6 +334,23 @@ def _memories(flows: Flows, s: Sender) -> tuple[int, ...]:
     return tuple(k for k, (before, after) in pairs if before is after)
 
 
+def _drift_and_slopes(
+    flows: Flows, cases: list[WeightedSignal], rtt: Num, s: Sender,
+    *, own: tuple[int, ...], growth_on_all_acks: bool,
+) -> tuple[Sender, list[Num]]:  # fmt: skip
+    """The mean change of senders, and the derivative of that of each memory `own` by itself."""
+    numbers = leaves(s)
+
+    def drift(k: int, v: Num) -> Sender:
+        moved = unflatten(s, [*numbers[:k], v, *numbers[k + 1 :]])
+        return _drift(flows, cases, rtt, moved, growth_on_all_acks=growth_on_all_acks)
+
+    def slope_of(k: int) -> Num:
+        return jvp(lambda v: leaves(drift(k, v))[k], numbers[k], ops.ones_like(numbers[k]))[1]
+
+    return drift(0, numbers[0]), [slope_of(k) for k in own]
+
+
 def _settle(
     flows: Flows,
     window: Num,
@@ -344,37 +360,31 @@ def _settle(
 ) -> tuple[Sender, Sender]:
     """Senders with this window (m,) whose memories `own` are steady, and their change per second.
 
-    Steps of Newton's method for all memories at once, each by its own slope, as a difference: most
-    drift linearly towards their value, and follow each other in a chain at the most.
+    Steps of Newton's method for all memories at once, each by its own slope: most drift linearly
+    towards their value, and follow each other in a chain at the most.
     """
     s = past_slow_start(flows, window)
     none = 0.0 * (window + cases[0].signal.mark)
-    ones = np.ndim(none) * (1,)
-    bumps = _BUMP * np.eye(len(leaves(s)))[list(own)]  # one aside of each memory
-    bumps = np.concatenate([0.0 * bumps[:1], bumps]).reshape((1 + len(own), -1, *ones))
-    is_own = np.isin(np.arange(len(leaves(s))), own).reshape((-1, *ones))
+    first = [none + v for v in leaves(s)]
 
-    def change(values: Num) -> Num:
-        return ops.stack([none + 0.0 * values[0] + v for v in drift_of(*values)])
+    def numbers(values: Num) -> list[Num]:
+        return [values[own.index(k)] if k in own else v for k, v in enumerate(first)]
 
     def step(carry: tuple) -> tuple:
         turn, _, values, _ = carry
-        aside = bumps * (1.0 + abs(values[None]))
-        found = at_each(change, values[None] + aside)
-        differences = ops.where(aside != 0, found - found[:1], 0.0)
-        slopes = differences.sum(axis=0) / aside.sum(axis=0)
-        drift, stable = found[0], is_own & (slopes < 0)
+        found = [none + v for v in drift_of(*numbers(values))]
+        slopes, drift = ops.stack(found[len(first) :]), ops.stack([found[k] for k in own])
+        stable = slopes < 0
         move = ops.where(stable, drift / ops.where(stable, slopes, -1.0), 0.0)
         still = ops.everywhere(abs(move) <= _STILL * (1.0 + abs(values)))
-        return turn + 1, still, ops.where(still, values, values - move), drift
+        return turn + 1, still, ops.where(still, values, values - move), found[: len(first)]
 
     def unsettled(carry: tuple) -> Num:
         return (carry[0] < _TURNS) & ~carry[1]
 
-    first = ops.stack([none + v for v in leaves(s)])
-    found = repeat(unsettled, step, (0, np.False_, first, 0.0 * first))
-    settled, drift = (unflatten(s, list(values)) for values in found[2:])
-    return settled, drift
+    start = 0, np.False_, ops.stack([first[k] for k in own]), first
+    values, drift = repeat(unsettled, step, start)[2:]
+    return unflatten(s, numbers(values)), unflatten(s, drift)
 
 
 @np.errstate(all="ignore")
@@ -406,7 +416,7 @@ def steady_sender(
 
     def settling(cases: list[WeightedSignal]) -> Callable[[Num], tuple[Sender, Sender]]:
         like = past_slow_start(flows, rtt)
-        drift_of = write_out(_drift, (flows, cases, rtt), (like,), **options)
+        drift_of = write_out(_drift_and_slopes, (flows, cases, rtt), (like,), own=own, **options)
         return lambda window: _settle(flows, window, own, cases, drift_of)
 
     def resting(cases: list[WeightedSignal]) -> Callable[[Num], tuple[Num | None, bool]]:
