@@ -170,10 +170,11 @@ def _skip(changes: Callable[[Num], Num], ends: Num, now: _Ticked) -> _Ticked:
     fine = same.all(axis=0) | (ticks <= 1.0)
     share = found / move
     steady = (move * found > 0) & (abs(share - 1.0) > 1e-9)
-    pairs = (there, x), (found, move), (ops.where(steady, ops.log(share) / ticks, _EVEN), rate)
+    rates = ops.where(steady, ops.log(share) / ticks, _EVEN)
+    x, move, rate = (ops.where(fine, *pair) for pair in ((there, x), (found, move), (rates, rate)))
     growth = ops.where(fine, 2.0 * growth, 0.5)
     ticks = ops.minimum(ops.floor(ticks * ops.where(fine, growth, 0.25)), _MOST_TICKS)
-    return _Ticked(*(ops.where(fine, *pair) for pair in pairs), ops.maximum(ticks, 1.0), growth)
+    return _Ticked(x, move, rate, ops.maximum(ticks, 1.0), growth)
 
 
 def _ticked(link: Link, x: Any, backlog: Num, lost: Num) -> Any:
