@@ -54,12 +54,18 @@ def parts_of(cls: type) -> Callable[[Any], Iterator[Any]] | None:
     return lambda thing: map(vars(thing).__getitem__, names)
 
 
+@functools.cache
+def _fixed(cls: type) -> tuple[str, ...]:
+    """Names of the fields of a tree of this class that are no nodes."""
+    return structure(cls)[1] if issubclass(cls, Module) else ()
+
+
 def rebuild(like: Any, nodes: Iterable[Any]) -> Any:
     """A tree with other nodes, in order."""
-    if isinstance(like, Module):
-        fixed = structure(type(like))[1]
-        return make(type(like), nodes, (getattr(like, name) for name in fixed))
-    return type(like)(*nodes) if hasattr(like, "_fields") else type(like)(nodes)
+    cls = type(like)
+    if isinstance(like, tuple | list):
+        return cls(*nodes) if hasattr(cls, "_fields") else cls(nodes)
+    return make(cls, nodes, [getattr(like, name) for name in _fixed(cls)])
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -91,12 +97,20 @@ def skeleton(tree: Any, of_number: Callable[[Any], Any] = lambda _: "number") ->
 
     `of_number` gives what stays in the place of each.
     """
-    parts = parts_of(type(tree))
-    if parts is None:
-        return None if tree is None else of_number(tree)
-    inner = [skeleton(part, of_number) for part in parts(tree)]
-    fixed = structure(type(tree))[1] if isinstance(tree, Module) else ()
-    return (type(tree), *inner, *(getattr(tree, name) for name in fixed))
+    return _skeletons((tree,), of_number)[0]
+
+
+def _skeletons(trees: Iterable[Any], of_number: Callable[[Any], Any]) -> list[Any]:
+    found: list[Any] = []
+    for tree in trees:
+        cls = type(tree)
+        parts = parts_of(cls)
+        if parts is None:
+            found.append(None if tree is None else of_number(tree))
+        else:
+            fixed = [getattr(tree, name) for name in _fixed(cls)]
+            found.append((cls, *_skeletons(parts(tree), of_number), *fixed))
+    return found
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -201,13 +201,21 @@ def write_out(
     belong; operations on the numbers of `held` alone are done here. With arrays of JAX the function
     is called as it is. Raises ValueError if it branches in Python on a number.
     """
-    if ops.traced(*leaves((held, free))):
-        return lambda *numbers: tuple(leaves(function(*held, *unflatten(free, numbers), **options)))
-    key = (function, skeleton(held, _of_held), skeleton(free), *options.values())
+    numbers: list[Any] = []
+
+    def of_held(number: Any) -> Any:
+        if not _varies(number):
+            return number
+        numbers.append(number)
+        return "number"
+
+    key = (function, skeleton(held, of_held), skeleton(free), *options.values())
+    if ops.traced(*numbers, *leaves(free)):
+        return lambda *moved: tuple(leaves(function(*held, *unflatten(free, moved), **options)))
     if key not in _written:
         _written[key] = _record(function, held, free, options)
     with np.errstate(all="ignore"):
-        return _written[key](*filter(_varies, leaves(held)))
+        return _written[key](*numbers)
 
 
 def _record(function: Callable[..., Any], held: tuple, free: tuple, options: dict) -> Any:
@@ -226,10 +234,6 @@ def _record(function: Callable[..., Any], held: tuple, free: tuple, options: dic
 def _varies(number: Any) -> bool:
     """Whether a number of a held tree is an argument of the code, not part of it."""
     return type(number) not in ops.PLAIN
-
-
-def _of_held(number: Any) -> Any:
-    return "number" if _varies(number) else number
 
 
 def repeat(unfinished: Callable[[Any], Num], step: Callable[[Any], Any], carry: Any) -> Any:
@@ -335,15 +339,3 @@ def pseudo_inverse(matrix: Num) -> Num:
     if not np.all(np.isfinite(matrix)):
         return np.full(matrix.T.shape, np.nan)
     return np.linalg.pinv(matrix, rcond=rounding)
-
-
-def at_each(function: Callable[[Num], Num], points: Num) -> Num:
-    """A function of arrays (n, ...) at several points (P, n, ...), all at once: (P, n, ...).
-
-    In NumPy, it takes arrays (n, P, ...), number by number along their first axis.
-    """
-    if ops.traced(points):
-        from fluidcc.arrays import jax
-
-        return jax.vmap(function)(points)
-    return np.moveaxis(function(np.moveaxis(points, 0, 1)), 1, 0)

@@ -105,7 +105,7 @@ class Recorded(NDArrayOperatorsMixin):
             return args[0]
         if function is np.sum and len(args) == 1 and not named:  # over the classes of a group
             return self.tape.add(f"np.sum({self.name}, axis=-1, keepdims=True)", self.example)
-        return function(self.example) if function is np.shape else NotImplemented
+        return function(self.example) if function in (np.shape, np.ndim) else NotImplemented
 
     def __bool__(self) -> bool:
         raise ValueError(f"a rule of a law branches in Python on a number: {NO_BRANCHES}")

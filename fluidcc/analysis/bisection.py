@@ -4,6 +4,7 @@ The steps are those of Chandrupatla (1997): inverse quadratic interpolation if t
 that it will do, else bisection.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ _SECANTS = 30  # steps
 _SURE = 1e-14  # of a number: to both sides of a root, the numbers whose signs prove it
 _NOTHING = np.float64(0.0)  # makes a plain number one of NumPy, whose division by 0 is infinite
 _ULP = np.finfo(float).eps  # of a number
-_PARTS = np.arange(1, 8) / 8.0
+_PARTS, _MORE_PARTS = (np.arange(1, n) / n for n in (8, 64))
 _SHARES = np.linspace(0.0, 1.0, 9)
 _BESIDE = np.arange(-1.0, 1.5)  # numbers of double precision
 _ASIDE = 0.0, -(2.0**20), 2.0**20  # of them, beside a number where a jump may be
@@ -127,6 +128,11 @@ def _closed(function: Callable[[Num], Num], found: Any) -> tuple[Num, Num]:
     return found[0], found[1]
 
 
+@functools.cache
+def _grid(count: int) -> Num:
+    return np.linspace(0.0, 1.0, count)
+
+
 @np.errstate(all="ignore")
 def find_zero(
     function: Callable[[Num], Num], low: Num, high: Num, near: tuple[Num, Num] | None = None
@@ -146,9 +152,8 @@ def find_zero(
     if near is not None:
         a, b = (v + s * _BEYOND * (1.0 + abs(v)) for s, v in zip((-1, 1), ends, strict=True))
         a, b = np.fmin(np.fmax(a, low), high), np.fmax(np.fmin(b, high), low)
-    count = max(_NUMBERS / np.size(low), 1 + np.max(b - a) / _WIDEST)
-    grid = np.linspace(0.0, 1.0, int(np.clip(count, 3, 17)))
-    points = a + (b - a) * grid.reshape((-1, *np.ndim(low) * (1,)))
+    count = max(_NUMBERS / low.size, 1 + (b - a).max() / _WIDEST)
+    points = a + (b - a) * _grid(int(min(max(count, 3), 17))).reshape((-1, *low.ndim * (1,)))
     if near is not None:
         points = np.concatenate([low[None], points, high[None]])
     values = function(points)
@@ -164,17 +169,18 @@ def find_zero(
     for _ in range(_SECANTS):
         step = at_last * (last - before) / (at_last - at_before)
         x = last - step
-        off = ~((x > a) & (x < b))
-        still = (abs(step) <= aside) | (last == before)
-        x = np.where(off, np.where(still, last, 0.5 * (a + b)), x)
+        inside = (x > a) & (x < b)
+        if not inside.all():
+            still = (abs(step) <= aside) | (last == before)
+            x = np.where(inside, x, np.where(still, last, 0.5 * (a + b)))
         before, at_before, last, at_last = last, at_last, x, function(x)
         rises = at_last > 0
         a, b = np.where(rises, x, a), np.where(rises, b, x)
         aside = _SURE * (1 + abs(x))
-        if np.all((abs(x - before) <= aside) | ended):
+        if ((abs(x - before) <= aside) | ended).all():
             break
     at_both = function(np.stack([x - aside, x + aside]))
-    if np.all((at_both[0] > 0) & ~(at_both[1] > 0) | ended):
+    if ((at_both[0] > 0) & ~(at_both[1] > 0) | ended).all():
         return x
     below, above = _closed(function, _bracket(a, b, function(a), function(b)))
     return np.where(ended, x, np.where(above == high, high, below))
@@ -284,9 +290,10 @@ def _narrow_by_many(
     rounding: Num,
 ) -> Crossing:
     """`first_crossing` in NumPy, with many points at a time, as their number costs next to nothing:
-    some all over the bracket, most of them ever nearer to the root of an interpolation.
+    some all over the bracket, most of them ever nearer to the root of an interpolation; more all
+    over if the values at its ends stay apart, as at a jump.
     """
-    x, values = tried, function(tried[:, None])[:, 0]
+    x, values, apart = tried, function(tried[:, None])[:, 0], math.inf
     at = at_start = int(np.argmax(_ends(values)))
     first_values = values
     for turn in range(_MOST):
@@ -298,7 +305,9 @@ def _narrow_by_many(
         special = [] if turn else [zero for zero in _zeros(jumps, low, high) if zero == zero]
         guess = _interpolated(x[max(at - 2, 0) : at + 2], values[max(at - 2, 0) : at + 2])
         guesses = [*special, guess if low < guess < high else middle]
-        points = [low + width * _PARTS, *(_around(each, width) for each in guesses)]
+        before, apart = apart, ends[0] - ends[1]
+        parts = _PARTS if apart < 0.5 * before else _MORE_PARTS
+        points = [low + width * parts, *(_around(each, width) for each in guesses)]
         inner = np.unique(np.concatenate(points))
         inner = inner[(inner > low) & (inner < high)]
         x = np.concatenate([[low], inner, [high]])

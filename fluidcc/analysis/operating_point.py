@@ -10,6 +10,7 @@ method for all of them bring the turns nearer.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import itertools
@@ -39,6 +40,7 @@ from fluidcc.analysis.steady_laws import (
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
 from fluidcc.model.rates import measured, over_classes, received
+from fluidcc.module import skeleton
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, flatten, leaves, map_tree, repeat
 from fluidcc.scenario.network import Flows, Link, Network
@@ -69,6 +71,7 @@ _RESTED, _COARSE = 1e-12, 1e-8  # relative move of backlogs and signals in a rou
 _MOST_STEPS, _ASIDE, _SINGULAR = 12, 1e-7, 1e-5  # of Newton's method; relative, for slopes
 _WINDOW_JUMP = 1.1  # factor between windows on both sides of a backlog that counts as a jump
 _APART = 2e-15  # relative; sides of a jump, at which rounding leaves load factors apart
+_OF_CLASSES = "n", "rtt", "access_delay", "reverse_delay", "access_capacity", "start"
 NEAR_EMPTY = 1e-12
 """Backlogs nearer to 0 are the empty queue of a full link, and a smaller excess over its capacity
 counts as 0: links behind one of equal capacity have no queue."""
@@ -414,12 +417,40 @@ def _of_populations(net: Network, *_: Any) -> bool:
     return net.closure == "population" and not all(flows.window.states for flows in net.flows)
 
 
-@compiled(unless=_of_populations, static_argnames="start")
 def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingPoint:
     """OperatingPoint of a network whose leaves are all arrays, from backlogs `first` (links,).
 
-    `start` numbers the memory that queue laws with several start from.
+    `start` numbers the memory that queue laws with several start from. Groups of flows that differ
+    in their numbers and delays alone are found as the classes of one group.
     """
+    alike: dict[Any, list[int]] = {}
+    apart = net.closure != "mean" or ops.traced(*leaves(net))
+    for i, flows in enumerate(net.flows):
+        rules = vars(flows) | dict.fromkeys(_OF_CLASSES)
+        same = i if apart else skeleton([*rules.values()], lambda v: np.asarray(v).tobytes())
+        alike.setdefault(same, []).append(i)
+    if len(alike) == len(net.flows):
+        return _find(net, first, start)
+    merged, places = [], {}
+    for j, own in enumerate(alike.values()):
+        n, rtt = ([getattr(net.flows[i], name) for i in own] for name in ("n", "rtt"))
+        ends = itertools.pairwise(itertools.accumulate(map(len, rtt), initial=0))
+        places |= {i: (j, slice(*pair)) for i, pair in zip(own, ends, strict=True)}
+        group = net.flows[own[0]]
+        merged.append(dataclasses.replace(group, n=np.concatenate(n), rtt=np.concatenate(rtt)))
+    names = tuple(net.flow_names[own[0]] for own in alike.values())
+    op = _find(dataclasses.replace(net, flows=tuple(merged), flow_names=names), first, start)
+
+    def split(values: tuple) -> tuple:
+        pairs = [places[i] for i in range(len(net.flows))]
+        parts = [(values[j], lambda v, own=own: v[own] if np.ndim(v) else v) for j, own in pairs]
+        return tuple(map_tree(part, tree) for tree, part in parts)
+
+    return op._replace(senders=split(op.senders), windows=split(op.windows), rates=split(op.rates))
+
+
+@compiled(unless=_of_populations, static_argnames="start")
+def _find(net: Network, first: Num, start: int) -> OperatingPoint:
     links = range(len(net.links))
     backlogs = [first[k] for k in links]
     emitted = [

@@ -14,18 +14,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.operating_point import Regime
-from fluidcc.analysis.steady_laws import past_slow_start, steady_signal
+from fluidcc.analysis.steady_laws import past_slow_start, per_flow, steady_signal
 from fluidcc.laws.law import Ack, Signal, Since
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import growing_rate, received, sender_change
 from fluidcc.ops import Num
-from fluidcc.programs import compiled, leaves
+from fluidcc.programs import leaves, write_out
 from fluidcc.result import Result, plain
-from fluidcc.scenario.network import Network, to_arrays
+from fluidcc.scenario.network import Flows, Link, Network, to_arrays
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()
@@ -82,34 +81,32 @@ class RelayCycle(Result):
         })  # fmt: skip
 
 
-@compiled
-def _pace(net: Network, window: Num, signal: Signal, carried: Num) -> Num:
-    """Change of the window per second at ACKs of rate C/N, all of them with `signal`.
+def _pace(link: Link, flows: Flows, signal: Signal, carried: Num, window: Num) -> Num:
+    """Change of the window (1,) per second at ACKs of rate C/N, all of them with `signal`.
 
     `carried` is the share of them to which senders may react.
     """
-    flows, link = net.flows[0], net.links[0]
-    w = ops.broadcast_to(window, np.shape(flows.rtt))
-    full = Signal(*(ops.broadcast_to(v, w.shape) for v in signal))
-    emitted = received(flows, (full,))
+    emitted = received(flows, (per_flow(signal, window),))
     rate = link.capacity / flows.n
-    s = past_slow_start(flows, w)
+    s = past_slow_start(flows, window)
     change = sender_change(
         flows, s, growth=growing_rate(flows, s, emitted, rate), acks=rate,
-        carried=rate * carried, signal=emitted, rtt=w / rate,
+        carried=rate * carried, signal=emitted, rtt=window / rate,
     )  # fmt: skip
-    return flows.window.window(change.law)[0]
+    return flows.window.window(change.law)
 
 
 class _Windows:
     """The window over time while all ACKs are marked, or none."""
 
     def __init__(self, net: Network, signal: Signal, carried: float = 1.0) -> None:
-        self._net, self._heard = net, (signal, carried)
+        self._net, flows = net, net.flows[0]
+        held = net.links[0], flows, signal, carried
+        self._pace = write_out(_pace, held, (flows.rtt,))
 
     def pace(self, window: float) -> float:
         """Change per second [packet/s]."""
-        return float(_pace(self._net, window, *self._heard))
+        return float(np.ravel(self._pace(np.array([window])))[0])
 
     def after(self, time: float, window: float) -> float:
         """The window `time` seconds later, at most the cap."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,10 +37,10 @@ from fluidcc.model.rates import (
 )
 from fluidcc.ops import Num
 from fluidcc.programs import (
-    at_each,
     compiled,
     flatten,
     jacobian,
+    jvp,
     leaves,
     map_tree,
     pseudo_inverse,
@@ -57,14 +56,14 @@ SMALLEST_WINDOW = 1e-6  # packets, if windows fall without end
 
 _LONG = 1e12  # s of arrivals after which averages are steady
 _ROUNDS = 400  # of ticks, or of ever more ticks at once
-_MOST_TICKS = 2.0**200
+_EVEN = 2.0**-600  # logarithm of the share of equal changes; not 0, as quotients have it
+_MOST_TICKS = 2.0**54  # the last of more moves is less than the rounding error of their sum
 _STEPS = 20
 _LEAST_KEPT = 1e-6  # of the arrivals; keeps their rate finite where all are lost
 _SAME = 1e-14  # difference of two marking probabilities that are the same
 _ASIDE = 1e-9  # relative distance to either side of a backlog
 _TURNS = 12  # of Newton's method for the memories of a sender
 _STILL = 4e-15  # step of a memory that counts as none
-_BUMP = 1e-4  # to the side of a memory, for the slope of its drift, which most often is linear
 
 
 def queue_at(backlog: Num) -> Num:
@@ -135,91 +134,74 @@ def _over_period(link: Link, backlog: Num, lost: Num, x: Any) -> Any:
 
 
 class _Ticked(NamedTuple):
-    """A memory; of each of its numbers, the change over the next period and the logarithm of the
-    share that each change is of the one before; and how many periods to skip next.
+    """Numbers of a memory (k, ...); the change of each over the next period, and the logarithm of
+    the share that it is of the one before; how many periods to skip next, and the factor by which
+    they have grown.
     """
 
-    memory: Any
-    move: list
-    rate: list
+    memory: Num
+    move: Num
+    rate: Num
     ticks: Num
+    growth: Num
 
 
-def _ends(link: Link) -> list[tuple[float, float]]:
-    """The range in which the rules keep each number of a memory; infinite if it has no ends."""
+def _ends(link: Link) -> Num:
+    """The range in which the rules keep each number of a memory (k, 2); infinite without ends."""
     ranges: Any = [field.info.within for field in link.queue.states.values()]
     ends = [(each, *each.ends) for each in ranges]
-    return [(a if a in each else -math.inf, b if b in each else math.inf) for each, a, b in ends]
+    return np.array([(a if a in e else -math.inf, b if b in e else math.inf) for e, a, b in ends])
 
 
-def _ticks_to(way: Num, move: Num, rate: Num) -> Num:
-    """Number of moves that a way takes, if each of them is exp(rate) times the one before; infinite
-    if they never get there.
-    """
-    share = way / ops.where(move == 0, -way, move)
-    ends = (share > 0) & (share * ops.expm1(rate) > -1)
-    share = ops.where(ends, share, 1.0)
-    growing = ops.log1p(share * ops.expm1(rate)) / ops.where(rate == 0, 1.0, rate)
-    return ops.where(ends, ops.where(rate == 0, share, growing), math.inf)
-
-
-def _skip(link: Link, backlog: Num, lost: Num, now: _Ticked) -> _Ticked:
+def _skip(changes: Callable[[Num], Num], ends: Num, now: _Ticked) -> _Ticked:
     """Skip many periods at once, as long as the change after them is the predicted one; the last
     one before a number reaches an end of its range is not skipped.
     """
-    x, ends = now.memory, _ends(link)
-    moving = functools.reduce(operator.or_, (move != 0 for move in now.move))
-    ticks, there, due = now.ticks, [], []
-    for v, move, rate, (low, high) in zip(leaves(x), now.move, now.rate, ends, strict=True):
-        for end in filter(math.isfinite, (low, high)):
-            last = ops.floor(_ticks_to(end - v, move, rate))
-            ticks = ops.minimum(ticks, ops.maximum(last - 1.0, 1.0))
-    for v, move, rate, (low, high) in zip(leaves(x), now.move, now.rate, ends, strict=True):
-        grown = ops.expm1(ticks * rate)
-        many = ops.where(rate == 0, ticks, grown / ops.where(rate == 0, 1.0, ops.expm1(rate)))
-        there.append(ops.where(moving, ops.clip(v + move * many, low, high), v))
-        due.append(move * (1 + grown))
-    after = leaves(_over_period(link, backlog, lost, unflatten(x, there)))
-    same = [
-        abs(found - expected) <= 1e-6 * abs(expected) + 1e-15 * abs(a)
-        for found, expected, a in zip(after, due, there, strict=True)
-    ]
-    fine = functools.reduce(operator.and_, same) | (ticks <= 1)
-    rates = []
-    for move, found in zip(now.move, after, strict=True):
-        steady = move * found > 0
-        share = ops.where(steady, found / ops.where(move == 0, 1.0, move), 1.0)
-        rates.append(ops.where(abs(share - 1) <= 1e-9, 0.0, ops.log(share) / ticks))
-    ticks = ops.where(
-        fine, ops.minimum(4 * ticks, _MOST_TICKS), ops.maximum(ops.floor(ticks / 4), 1.0)
-    )
-    new = _Ticked(unflatten(x, there), after, rates, ticks)
-    return map_tree(lambda a, b: ops.where(fine, a, b), new, now._replace(ticks=ticks))
+    x, move, rate, ticks, growth = now
+    (low, high), share = ends, ops.expm1(rate)
+    way = (ops.where(move > 0, high, low) - x) / move
+    meets = (way > 0) & (way * share > -1)
+    last = ops.where(meets, ops.floor(ops.log1p(way * share) / rate) - 1.0, math.inf)
+    ticks = ops.minimum(ticks, ops.maximum(last.min(axis=0), 1.0))
+    grown = ops.expm1(ticks * rate)
+    there = ops.clip(x + move * (grown / share), low, high)
+    found, due = changes(there), move * (1.0 + grown)
+    same = abs(found - due) <= 1e-6 * abs(due) + 1e-15 * abs(there)
+    fine = same.all(axis=0) | (ticks <= 1.0)
+    share = found / move
+    steady = (move * found > 0) & (abs(share - 1.0) > 1e-9)
+    rates = ops.where(steady, ops.log(share) / ticks, _EVEN)
+    x, move, rate = (ops.where(fine, *pair) for pair in ((there, x), (found, move), (rates, rate)))
+    growth = ops.where(fine, 2.0 * growth, 0.5)
+    ticks = ops.minimum(ops.floor(ticks * ops.where(fine, growth, 0.25)), _MOST_TICKS)
+    return _Ticked(x, move, rate, ops.maximum(ticks, 1.0), growth)
 
 
 def _ticked(link: Link, x: Any, backlog: Num, lost: Num) -> Any:
     """The memory after endless periods, as averages and multiplied probabilities move.
 
     If each change is the same share of the one before, many together are the sum of a geometric
-    series. Their number grows fourfold as long as the change after them is the predicted one, else
-    it is divided by four; it ends before a number reaches an end of its range.
+    series. Their number grows by ever larger factors as long as the change after them is the
+    predicted one; else it is divided by four, and stays when the prediction is right again. It ends
+    before a number reaches an end of its range.
     """
-    first = leaves(x)
-    changes = leaves(_over_period(link, backlog, lost, x))
-    move = [0.0 * a + b for a, b in zip(first, changes, strict=True)]
-    start = _Ticked(x, move, [0.0 * a for a in first], 1.0 + 0.0 * first[0])
-    skip, size = write_out(_skip, (link, backlog, lost), (start,)), len(first)
+    change = write_out(_over_period, (link, backlog, lost), (x,))
+    none = np.zeros(np.broadcast_shapes(*map(np.shape, (*leaves(x), *change(*leaves(x))))))
+    ends = _ends(link).T.reshape((2, -1, *none.ndim * (1,)))
+
+    def changes(numbers: Num) -> Num:
+        return ops.stack([none + v for v in change(*numbers)])
 
     def moving(carry: tuple) -> Num:
-        count, numbers = carry
-        some = functools.reduce(operator.or_, (move != 0 for move in numbers[size : 2 * size]))
-        return (count < _ROUNDS) & ops.anywhere(some)
+        count, now = carry
+        return (count < _ROUNDS) & (now.move != 0).any()
 
     def go(carry: tuple) -> tuple:
-        return carry[0] + 1, skip(*carry[1])
+        return carry[0] + 1, _skip(changes, ends, carry[1])
 
-    numbers = repeat(moving, go, (0, tuple(leaves(start))))[1]
-    return unflatten(x, numbers[:size])
+    first = ops.stack([none + v for v in leaves(x)])
+    start = _Ticked(first, changes(first), _EVEN + 0.0 * first, none + 1.0, none + 2.0)
+    return unflatten(x, list(repeat(moving, go, (0, start))[1].memory))
 
 
 def signal_of(link: Link, x: Any, backlog: Num, lost: Num = 0.0) -> Signal:
@@ -353,6 +335,23 @@ def _memories(flows: Flows, s: Sender) -> tuple[int, ...]:
     return tuple(k for k, (before, after) in pairs if before is after)
 
 
+def _drift_and_slopes(
+    flows: Flows, cases: list[WeightedSignal], rtt: Num, s: Sender,
+    *, own: tuple[int, ...], growth_on_all_acks: bool,
+) -> tuple[Sender, list[Num]]:  # fmt: skip
+    """The mean change of senders, and the derivative of that of each memory `own` by itself."""
+    numbers = leaves(s)
+
+    def drift(k: int, v: Num) -> Sender:
+        moved = unflatten(s, [*numbers[:k], v, *numbers[k + 1 :]])
+        return _drift(flows, cases, rtt, moved, growth_on_all_acks=growth_on_all_acks)
+
+    def slope_of(k: int) -> Num:
+        return jvp(lambda v: leaves(drift(k, v))[k], numbers[k], ops.ones_like(numbers[k]))[1]
+
+    return drift(0, numbers[0]), [slope_of(k) for k in own]
+
+
 def _settle(
     flows: Flows,
     window: Num,
@@ -362,37 +361,31 @@ def _settle(
 ) -> tuple[Sender, Sender]:
     """Senders with this window (m,) whose memories `own` are steady, and their change per second.
 
-    Steps of Newton's method for all memories at once, each by its own slope, as a difference: most
-    drift linearly towards their value, and follow each other in a chain at the most.
+    Steps of Newton's method for all memories at once, each by its own slope: most drift linearly
+    towards their value, and follow each other in a chain at the most.
     """
     s = past_slow_start(flows, window)
     none = 0.0 * (window + cases[0].signal.mark)
-    ones = np.ndim(none) * (1,)
-    bumps = _BUMP * np.eye(len(leaves(s)))[list(own)]  # one aside of each memory
-    bumps = np.concatenate([0.0 * bumps[:1], bumps]).reshape((1 + len(own), -1, *ones))
-    is_own = np.isin(np.arange(len(leaves(s))), own).reshape((-1, *ones))
+    first = [none + v for v in leaves(s)]
 
-    def change(values: Num) -> Num:
-        return ops.stack([none + 0.0 * values[0] + v for v in drift_of(*values)])
+    def numbers(values: Num) -> list[Num]:
+        return [values[own.index(k)] if k in own else v for k, v in enumerate(first)]
 
     def step(carry: tuple) -> tuple:
         turn, _, values, _ = carry
-        aside = bumps * (1.0 + abs(values[None]))
-        found = at_each(change, values[None] + aside)
-        differences = ops.where(aside != 0, found - found[:1], 0.0)
-        slopes = differences.sum(axis=0) / aside.sum(axis=0)
-        drift, stable = found[0], is_own & (slopes < 0)
+        found = [none + v for v in drift_of(*numbers(values))]
+        slopes, drift = ops.stack(found[len(first) :]), ops.stack([found[k] for k in own])
+        stable = slopes < 0
         move = ops.where(stable, drift / ops.where(stable, slopes, -1.0), 0.0)
         still = ops.everywhere(abs(move) <= _STILL * (1.0 + abs(values)))
-        return turn + 1, still, ops.where(still, values, values - move), drift
+        return turn + 1, still, ops.where(still, values, values - move), found[: len(first)]
 
     def unsettled(carry: tuple) -> Num:
         return (carry[0] < _TURNS) & ~carry[1]
 
-    first = ops.stack([none + v for v in leaves(s)])
-    found = repeat(unsettled, step, (0, np.False_, first, 0.0 * first))
-    settled, drift = (unflatten(s, list(values)) for values in found[2:])
-    return settled, drift
+    start = 0, np.False_, ops.stack([first[k] for k in own]), first
+    values, drift = repeat(unsettled, step, start)[2:]
+    return unflatten(s, numbers(values)), unflatten(s, drift)
 
 
 @np.errstate(all="ignore")
@@ -424,7 +417,7 @@ def steady_sender(
 
     def settling(cases: list[WeightedSignal]) -> Callable[[Num], tuple[Sender, Sender]]:
         like = past_slow_start(flows, rtt)
-        drift_of = write_out(_drift, (flows, cases, rtt), (like,), **options)
+        drift_of = write_out(_drift_and_slopes, (flows, cases, rtt), (like,), own=own, **options)
         return lambda window: _settle(flows, window, own, cases, drift_of)
 
     def resting(cases: list[WeightedSignal]) -> Callable[[Num], tuple[Num | None, bool]]:

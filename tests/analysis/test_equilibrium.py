@@ -225,3 +225,20 @@ def test_more_round_trips_for_a_given_number_of_flows_stay():
     assert several.n.tolist() == [20.0, 20.0, 20.0]
     with pytest.raises(ValueError, match="as many n as rtt, or one of either, got 2 and 3"):
         dataclasses.replace(several, n=np.array([1.0, 2.0]))
+
+
+def test_groups_of_the_same_rules_rest_as_the_classes_of_one():
+    net = load("misra2003/mixed")
+    first, other = net.flows
+    parts = [dataclasses.replace(first, n=first.n[k], rtt=first.rtt[k]) for k in ([0], [1, 2])]
+    rest = dataclasses.replace(first, n=first.n[3:], rtt=first.rtt[3:], access_delay=0.001)
+    many = dataclasses.replace(
+        net, flows=(parts[0], other, rest, parts[1]), flow_names=("a", "other", "c", "b")
+    )
+    whole, split = equilibrium(net), equilibrium(many)
+    assert split.status == whole.status == "regular"
+    windows = np.concatenate([split.flows[name].window for name in ("a", "b", "c")])
+    assert windows == pytest.approx(whole.flows[net.flow_names[0]].window, rel=1e-12)
+    assert split.flows["other"].window == pytest.approx(
+        whole.flows[net.flow_names[1]].window, rel=1e-12
+    )
