@@ -38,8 +38,6 @@ from fluidcc.scenario.network import Network
 if TYPE_CHECKING:
     import xarray
 
-    from fluidcc.analysis.flow_response import Answering
-
 _BELOW = math.nextafter(1.0, 0.0)  # full load
 _NO_WINDOW = 1.001 * SMALLEST_WINDOW
 
@@ -88,7 +86,6 @@ class Equilibrium(Result):
     `sliding` names the links that are held on a discontinuity from both sides: the equilibrium of
     the undelayed model, without a linearisation. Numbers are NaN if there is no equilibrium. `net`
     is the fluid model's version of the network `asked` about, `rows` the residuals of its check.
-    `answering` is how the flows of each group of a population answer, if it is known already.
 
     Examples
     --------
@@ -109,7 +106,6 @@ class Equilibrium(Result):
     op: OperatingPoint = dataclasses.field(repr=False)
     rows: Rows | None = dataclasses.field(default=None, repr=False)
     asked: Network | None = dataclasses.field(default=None, repr=False)
-    answering: list[list[Answering]] | None = dataclasses.field(default=None, repr=False)
 
     @property
     def smooth(self) -> bool:

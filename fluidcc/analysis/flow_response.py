@@ -26,7 +26,7 @@ _SHORTEST = 1e-9  # round trips; keeps ramps finite
 _FLAT = 1e-9  # packets: an answer that is none
 _RAREST = 1e-300  # keeps quotients finite
 _AT_ONCE = 64  # frequencies, for memory and its caches
-_FEWER = 8  # times as many frequencies in a round trip as beyond
+_TAIL_FINER = 8  # times as many frequencies in a round trip as beyond
 _STILL = 1e-6  # rad per round trip: slow enough for the mean
 
 PER_TRIP = np.unique(np.concatenate([
@@ -37,10 +37,13 @@ _BODY = int(np.searchsorted(PER_TRIP, 12.0))  # of them are next to each other
 
 
 @functools.cache
-def one_of(every: int) -> Array:
-    """Indices of one of so many of the frequencies, and of more of the few last ones."""
-    tail = np.arange(_BODY, len(PER_TRIP), max(every // _FEWER, 1))
-    return np.concatenate([np.arange(0, _BODY, every), tail])
+def sparse_nodes(every: int) -> Array:
+    """Indices of one of so many of the frequencies; of more of those beyond two periods, which are
+    sparse.
+    """
+    last = len(PER_TRIP) - 1
+    tail = np.arange(_BODY, last, max(every // _TAIL_FINER, 1))
+    return np.concatenate([np.arange(0, _BODY, every), tail, [last]])
 
 
 class Response(NamedTuple):
@@ -204,7 +207,7 @@ class Answering:
 
     def _at_nodes(self, every: int, k: Array) -> tuple[Array, Array, Array]:
         """One of so many frequencies, and responses and their slopes, at nodes k at least."""
-        chosen = one_of(every)
+        chosen = sparse_nodes(every)
         nodes, table = PER_TRIP[chosen], self._known[:, chosen]
         slopes = self._slopes.setdefault(every, np.full_like(table, np.nan))
         new = np.unique(k[np.isnan(slopes[0, k])])
@@ -230,7 +233,7 @@ class Answering:
         """Responses at frequencies [rad per round trip], by cubic interpolation between one of so
         many of those that resolve them.
         """
-        nodes = PER_TRIP[one_of(every)]
+        nodes = PER_TRIP[sparse_nodes(every)]
         omega = np.clip(omega, nodes[0], nodes[-1])
         k = np.clip(np.searchsorted(nodes, omega) - 1, 0, len(nodes) - 2)
         nodes, table, slopes = self._at_nodes(every, np.concatenate([k, k + 1]))
@@ -280,7 +283,7 @@ def _answers(flows: Flows, signal: Signal, trips: Array) -> list[Answering]:
     by.append(rises.get(None, 0.0 * trips))
     return [
         Answering(
-            map_tree(lambda v, b=b: v[..., b : b + 1] if np.ndim(v) else v, law),
+            map_tree(lambda v, b=b: v[..., b : b + 1].copy() if np.ndim(v) else v, law),
             (float(seen["mark"][b]), float(seen["drop"][b])),
             np.array([each[b] for each in by]),
         )

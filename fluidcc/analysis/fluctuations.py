@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from fluidcc.analysis.bisection import bisect
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.file_noise import spectrum_of_files
+from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import SHARES, Measure, mean_over_flows
 from fluidcc.analysis.population import moments
@@ -220,14 +221,16 @@ def fluctuations(net: Network) -> Fluctuations:
     >>> [round(queue.quantiles[share]) for share in (0.05, 0.5, 0.95)]
     [140, 200, 260]
     """
-    return fluctuate(equilibrium(dataclasses.replace(net, closure="population")))
+    return fluctuations_at(equilibrium(dataclasses.replace(net, closure="population")))
 
 
-def fluctuate(eq: Equilibrium) -> Fluctuations:
-    """`fluctuations` at an equilibrium of a population that is known."""
+def fluctuations_at(
+    eq: Equilibrium, answering: Sequence[list[Answering]] | None = None
+) -> Fluctuations:
+    """`fluctuations` at an equilibrium that is known, as may be the answers of its groups."""
     margin = math.nan
     try:
-        loop = find_loop(eq)
+        loop = find_loop(eq, answering)
         for k in loop.links:
             _check_loads(eq.asked or eq.net, eq.net.link_names[k])
         omega, unstable = loop.frequencies, loop.unstable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -104,16 +105,17 @@ def margins(
 
     `scale` [rad/s] is a typical frequency: crossovers are sought from 1e-9 to 1e5 times it, and
     phase crossovers as long as the gain is above 1 %. `estimates` are a fair and a poor one of the
-    loop, which cost less: the fair one is followed in its place, unless it is as near to a
-    crossover, where it has none, as the two differ. Raises ArithmeticError if the phase cannot be
-    followed.
+    loop, which cost less: the fair one is followed in its place, and tells where the gain falls
+    below 1 %, unless it is as near to a crossover, where it has none, as the two differ. Raises
+    ArithmeticError if the phase cannot be followed.
     """
     if estimates is not None:
         fair, poor = estimates
-        frequency, log = followed(fair, scale=scale)
-        found = _close(loop, frequency, log, abs(poor(frequency) - np.exp(log)))
-        if found is not None:
-            return found
+        with contextlib.suppress(ArithmeticError):
+            frequency, log = followed(fair, scale=scale)
+            found = _close(loop, frequency, log, abs(poor(frequency) - np.exp(log)))
+            if found is not None:
+                return found
     frequency, log = followed(loop, scale=scale)
     return cast(Margins, _close(loop, frequency, log, np.zeros(len(log))))
 
@@ -143,17 +145,19 @@ def _close(loop: Loop, w: Array, log: Array, error: Array) -> Margins | None:
     def off(w: Array) -> Array:
         return zero(loop(w.ravel()).reshape(w.shape))
 
-    sign = np.where(zero(gain[at]) > 0, 1.0, -1.0)
-    low, high = w[np.concatenate([by_gain, by_phase], axis=1)]
-    crossing = w[:0]
+    sign, crossing = np.where(zero(gain[at]) > 0, 1.0, -1.0), w[:0]
     if len(at):
-        crossing = find_zero(lambda x: sign * off(x), low, high, (w[at], w[at + 1]))
+        x = np.log(w)
+        low, high = x[np.concatenate([by_gain, by_phase], axis=1)]
+        near = x[at], x[at + 1]
+        crossing = np.exp(find_zero(lambda x: sign * off(np.exp(x)), low, high, near))
     if error.any() and np.any(abs(off(crossing)) > _CLOSED):
         return None
     at_all = loop(np.append(crossing, w[0]))
     at_gain, at_phase = at_all[:count], at_all[count:-1]
-    turned = np.angle(at_gain * np.exp(-1j * angle[of_gain]))
-    margin = 180.0 + np.degrees(phase[of_gain] + turned)
+    node = np.clip(np.searchsorted(w, crossing[:count]) - 1, 0, None)
+    turned = np.angle(at_gain * np.exp(-1j * angle[node]))
+    margin = 180.0 + np.degrees(phase[node] + turned)
     return Margins(
         tuple(map(GainCrossover, crossing[:count].tolist(), margin.tolist())),
         tuple(map(PhaseCrossover, crossing[count:].tolist(), (1 / abs(at_phase)).tolist())),

@@ -23,7 +23,7 @@ from fluidcc.programs import flatten, map_tree
 from fluidcc.scenario.network import Flows, Network
 from fluidcc.scenario.paths import replace
 
-TOGETHER = 64
+MOST_TOGETHER = 64
 """The most networks at a time."""
 
 _OWN = "n", "rtt"  # numbers of a group that may differ
@@ -33,8 +33,8 @@ _OF_FLOWS = frozenset({"senders", "windows", "rates", "errors"})  # parts of an 
 def equilibria_together(
     net: Network, changes: Sequence[Mapping[str, Any]]
 ) -> dict[int, Equilibrium]:
-    """Equilibria of a network with each of these changes, by their number, which know how their
-    flows answer signals; none unless these networks are alike, see `_are_alike`.
+    """Equilibria of a network with each of these changes, by their number; none unless these
+    networks are alike, see `are_alike`.
 
     Changes that make no network are left out.
     """
@@ -43,19 +43,27 @@ def equilibria_together(
         with contextlib.suppress(ValueError):
             nets[k] = replace(net, own)
     arrays = [steady(own) for own in nets.values()]
-    if not arrays or not _are_alike(arrays):
+    if not arrays or not are_alike(arrays):
         return {}
-    parts = zip(nets.values(), arrays, _search(arrays), strict=True)
-    found = [conclude(own, fluid, searches) for own, fluid, searches in parts]
-    regular = [k for k, eq in enumerate(found) if eq.status == "regular"]
-    if regular:
-        answers = _answer([arrays[k] for k in regular], [found[k].op for k in regular])
-        for k, answering in zip(regular, answers, strict=True):
-            found[k] = dataclasses.replace(found[k], answering=answering)
-    return dict(zip(nets, found, strict=True))
+    parts = zip(nets.items(), arrays, _search(arrays), strict=True)
+    return {k: conclude(own, fluid, searches) for (k, own), fluid, searches in parts}
 
 
-def _are_alike(nets: Sequence[Network]) -> bool:
+def answer_together(rests: Mapping[int, Equilibrium]) -> dict[int, list[list[Answering]]]:
+    """The answers of the groups of each network at a regular equilibrium, of networks that are
+    alike.
+    """
+    regular = {k: eq for k, eq in rests.items() if eq.status == "regular"}
+    nets, ops = [steady(eq.net) for eq in regular.values()], [eq.op for eq in regular.values()]
+    by_group = []
+    for i, flows in enumerate(nets[0].flows if nets else ()):
+        each = [conditions(net, op, net.flows[i]) for net, op in zip(nets, ops, strict=True)]
+        found = iter(answer(flows, *map_tree(lambda *v: np.concatenate(v), *each)))
+        by_group.append([list(itertools.islice(found, len(trips))) for _, trips in each])
+    return dict(zip(regular, map(list, zip(*by_group, strict=True)), strict=True))
+
+
+def are_alike(nets: Sequence[Network]) -> bool:
     """Whether fluid networks have one link and one structure, populations whose windows have no
     memory, and differ in nothing but the numbers of the link, of flows and in round trips.
     """
@@ -97,13 +105,3 @@ def _member(op: OperatingPoint, k: int) -> OperatingPoint:
     return OperatingPoint(
         *(map_tree(classes if name in _OF_FLOWS else number, part) for name, part in parts)
     )
-
-
-def _answer(nets: Sequence[Network], ops: Sequence[OperatingPoint]) -> list[list[list[Answering]]]:
-    """The answers of the groups of each of some fluid networks at equilibrium that are alike."""
-    by_group = []
-    for i, flows in enumerate(nets[0].flows):
-        each = [conditions(net, op, net.flows[i]) for net, op in zip(nets, ops, strict=True)]
-        found = iter(answer(flows, *map_tree(lambda *v: np.concatenate(v), *each)))
-        by_group.append([list(itertools.islice(found, len(trips))) for _, trips in each])
-    return [list(groups) for groups in zip(*by_group, strict=True)]

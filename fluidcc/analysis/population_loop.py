@@ -17,7 +17,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.flow_response import PER_TRIP, Answering, Response, answer, one_of
+from fluidcc.analysis.flow_response import PER_TRIP, Answering, Response, answer, sparse_nodes
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.margins import Loop, Margins, margins, together
 from fluidcc.analysis.operating_point import OperatingPoint, conditions
@@ -214,15 +214,15 @@ class PopulationLoop(NamedTuple):
     @property
     def frequencies(self) -> Array:
         """Frequencies [rad/s] that resolve the loop."""
-        return self._one_of(1)
+        return self._sparse_nodes(1)
 
-    def _one_of(self, every: int) -> Array:
+    def _sparse_nodes(self, every: int) -> Array:
         """One of so many of the frequencies [rad/s] that resolve the loop."""
         trips = [m.trip for m in self.every]
         low = PER_TRIP[0] / max(trips)
         slow = [rate for rate in self._rates if 0 < _SLOWER * rate < low]
         before = np.geomspace(_SLOWER * min(slow), low, _BEFORE) if slow else np.zeros(0)
-        nodes = PER_TRIP[one_of(every)]
+        nodes = PER_TRIP[sparse_nodes(every)]
         return np.unique(np.concatenate([before, nodes / max(trips), nodes / min(trips)]))
 
     def gain(self, omega: Array, queue: int = 0, every: int = 1) -> Array:
@@ -298,7 +298,7 @@ class PopulationLoop(NamedTuple):
         such a change does not move it around 0 (Rouche).
         """
         for every in _SPARSE:
-            omega = self._one_of(every)
+            omega = self._sparse_nodes(every)
             few, fewer = (self._critical(omega, n) for n in (every, 2 * every))
             turned = np.angle(few[1:] / few[:-1])
             if np.all(abs(few - fewer) < abs(few)) and np.all(abs(turned) < math.pi / 2):
@@ -386,15 +386,21 @@ def distance_from_critical(resisting: Array, pulling: Array) -> Array:
     return abs(np.array(each)).min(axis=0)
 
 
-def find_loop(eq: Equilibrium) -> PopulationLoop:
-    """The loop at an equilibrium of a population. Raises NoLoop with the reason if it has none."""
+def find_loop(
+    eq: Equilibrium, answering: Sequence[list[Answering]] | None = None
+) -> PopulationLoop:
+    """The loop at an equilibrium of a population; the answers of its groups, if they are known, are
+    taken as they are.
+
+    Raises NoLoop with the reason if it has none.
+    """
     net, links, op = steady(eq.net), _queues(eq), eq.op
     members, answers = [], []
     for g, (name, flows, rate) in enumerate(zip(net.flow_names, net.flows, op.rates, strict=True)):
         passed = {i: k for i, k in enumerate(links) if k in flows.route}
         if passed:
             _check_signals(eq, f"flows.{name}", flows, passed)
-        known = None if eq.answering is None else eq.answering[g]
+        known = None if answering is None else answering[g]
         members.append(_members(net, op, flows, passed, rate, known) if passed else [])
         answers.append({i: _answer(net, op, flows, k) for i, k in passed.items()})
     files = _files(eq, net, links)

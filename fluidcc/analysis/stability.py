@@ -15,12 +15,13 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fluidcc.analysis.equilibrium import without
+from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import LINK, Array, Linear
 from fluidcc.analysis.margins import (
     LoopCurve,
@@ -195,10 +196,18 @@ def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability
     return judge(equilibrium_of(net), roots=roots, certify=certify)
 
 
-def judge(eq: AnyEquilibrium, *, roots: int = 6, certify: bool = False) -> Stability:
-    """`stability` at an equilibrium that is known."""
+def judge(
+    eq: AnyEquilibrium,
+    *,
+    roots: int = 6,
+    certify: bool = False,
+    answering: Sequence[list[Answering]] | None = None,
+) -> Stability:
+    """`stability` at a known equilibrium; the answers of a population's groups may be known too."""
+    if is_population(eq):
+        return _of_population(eq, roots, certify, answering)
     if not eq.smooth:
-        return _of_population(eq, roots, certify) if is_population(eq) else _switching(eq)
+        return _switching(eq)
     try:
         linear = [eq.linear(side=side) for side in ((-1, 1) if eq.kinked else (0,))]
     except ValueError as fault:
@@ -222,12 +231,14 @@ def is_population(eq: Any) -> bool:
     return getattr(getattr(eq, "net", None), "closure", "") == "population"
 
 
-def count_unstable(eq: Any) -> tuple[int | None, str]:
-    """Number of unstable roots of the loop of a population, None if it is not known; and why not,
-    or what else there is to say.
+def count_unstable(
+    eq: Any, answering: Sequence[list[Answering]] | None = None
+) -> tuple[int | None, str]:
+    """Number of unstable roots of the loop of a population, whose groups may be known to answer so;
+    None if it is not known, and why not, or what else there is to say.
     """
     try:
-        return find_loop(eq).unstable(), eq.message
+        return find_loop(eq, answering).unstable(), eq.message
     except NoLoop as refusal:
         return None, _refused(eq, refusal)
 
@@ -237,12 +248,14 @@ def _refused(eq: Any, refusal: NoLoop) -> str:
     return "; ".join(filter(None, [own, str(refusal)]))
 
 
-def _of_population(eq: Any, count: int, certify: bool) -> Stability:
+def _of_population(
+    eq: Any, count: int, certify: bool, answering: Sequence[list[Answering]] | None
+) -> Stability:
     """Stability of the loop of a population: a count by its frequency response, and its margins;
     with its roots, if any are wanted.
     """
     try:
-        loop = find_loop(eq)
+        loop = find_loop(eq, answering)
         unstable = loop.unstable()
     except NoLoop as refusal:
         message = _refused(eq, refusal)

@@ -15,11 +15,12 @@ import numpy as np
 from fluidcc.analysis.balance import holds
 from fluidcc.analysis.batch import filled, in_threads, many_roots
 from fluidcc.analysis.equilibrium import Equilibrium, Searches, conclude, equilibrium, search
+from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
 from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, steady_state
-from fluidcc.analysis.population_batch import TOGETHER, equilibria_together
+from fluidcc.analysis.population_batch import MOST_TOGETHER, answer_together, equilibria_together
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, count_unstable, is_population, judge
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
@@ -203,11 +204,15 @@ def _batches(
     searches at all points, if they are known.
     """
     if net.closure == "population":
-        for first in range(0, len(grid), TOGETHER):
-            numbers = range(first, min(first + TOGETHER, len(grid)))
+        for first in range(0, len(grid), MOST_TOGETHER):
+            numbers = range(first, min(first + MOST_TOGETHER, len(grid)))
             try:
                 rests = equilibria_together(net, [grid[i] for i in numbers])
-                found = {first + k: _judge(grid[first + k], rest) for k, rest in rests.items()}
+                answers = answer_together(rests)
+                found = {
+                    first + k: _judge(grid[first + k], rest, answers.get(k))
+                    for k, rest in rests.items()
+                }
             except Exception:  # one by one, so that what is wrong at one ends no others
                 found = {}
             yield numbers, found, ()
@@ -215,9 +220,11 @@ def _batches(
         yield range(len(grid)), *_solve_batch(net, axes, grid)
 
 
-def _judge(changes: dict[str, Any], rest: Equilibrium) -> MapPoint:
-    """One point of a population."""
-    unstable, message = count_unstable(rest)
+def _judge(
+    changes: dict[str, Any], rest: Equilibrium, answering: list[list[Answering]] | None = None
+) -> MapPoint:
+    """One point of a population, whose groups may be known to answer so."""
+    unstable, message = count_unstable(rest, answering)
     queues = {name: link.queue for name, link in rest.links.items()}
     stable = None if unstable is None else unstable == 0
     return MapPoint(changes, rest.status, message, stable, unstable, queues=queues)
@@ -272,7 +279,7 @@ def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> M
     )  # fmt: skip
 
 
-_IN_LANES = 128  # networks that are solved together
+_LANES = 128  # networks that are solved together
 
 
 class OperatingPoints(NamedTuple):
@@ -360,13 +367,13 @@ def at_rest(stacked: Network) -> tuple[OperatingPoints, Searches]:
     count = len(jax.tree.leaves(stacked)[0])
 
     def block(part: slice) -> tuple[OperatingPoints, Searches]:
-        some = jax.tree.map(lambda x: filled(x[part], _IN_LANES), stacked)
+        some = jax.tree.map(lambda x: filled(x[part], _LANES), stacked)
         net, searches, alone = _solve(some)
         jumps = bool(np.any(np.asarray(searches[0].codes) == Regime.JUMP))
         found = _linearise(net, searches[0], alone, jumps), searches
         return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
 
-    parts = in_threads(block, count, _IN_LANES)
+    parts = in_threads(block, count, _LANES)
     return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 

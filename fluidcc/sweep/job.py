@@ -57,7 +57,7 @@ class Job:
     @classmethod
     def of(cls, net: Network, grid: Grid, verb: Callable[..., Any]) -> "Job":
         """The job with the grid cut into blocks for the verb."""
-        blocks = Blocks.of(grid, most_at_once(net, verb))
+        blocks = Blocks.of(grid, most_at_once(net, verb, len(grid)))
         return cls(Carried(files()), net, blocks, verb, code())
 
     @property
@@ -93,9 +93,10 @@ class Job:
         numbers, found = [self.blocks.numbers(block) for block in blocks], []
         for own in numbers:
             changes, points = [self.grid.point(k) for k in own], len(self.grid)
-            found += evaluate_points(self.net, changes, self.verb, points=points)
-            if any(is_interrupted(point.result) for point in found):
+            new = evaluate_points(self.net, changes, self.verb, points=points)
+            if any(is_interrupted(point.result) for point in new):
                 raise KeyboardInterrupt
+            found += new
         return tabulate(found, np.concatenate(numbers))
 
     def _block(self, block: int) -> xr.Dataset:

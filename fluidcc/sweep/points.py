@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fluidcc.programs import compiling
 from fluidcc.result import failure
@@ -17,21 +17,34 @@ from fluidcc.scenario.paths import replace
 from fluidcc.sweep.grid import GRID_VERBS, inner, name_of
 from fluidcc.sweep.result import Point
 
-if TYPE_CHECKING:
-    from fluidcc.analysis.equilibrium import Equilibrium
-
 _MANY = 16  # points, from which on compiled equilibria are faster
 _NOISE = "fluidcc.analysis.fluctuations.fluctuations"  # always of a population
+_BEGIN_AT_REST = (
+    "fluidcc.analysis.equilibrium.equilibrium", "fluidcc.analysis.stability.stability", _NOISE,
+)  # fmt: skip
+_FEWEST, _BLOCKS = 8, 32  # points of a block, and blocks for all workers, of populations
 
 
-def most_at_once(net: Network, verb: Callable[..., Any]) -> int:
-    """The most points of a grid that a verb takes at once."""
-    size, begins = GRID_VERBS.get(name_of(verb), 1), _from_rest(net, verb) is not None
-    if not begins and (size == 1 or net.closure != "population"):
+def most_at_once(net: Network, verb: Callable[..., Any], points: int) -> int:
+    """The most points of a grid, of so many, that a verb takes at once."""
+    name, net = name_of(verb), _asked_about(net, verb)
+    size = GRID_VERBS.get(name, 1)
+    if net.closure != "population" or not (size > 1 or name in _BEGIN_AT_REST):
         return size
-    from fluidcc.analysis.population_batch import TOGETHER  # heavy
+    from fluidcc.analysis.population_batch import MOST_TOGETHER, are_alike  # heavy
+    from fluidcc.model.fluid import steady
 
-    return TOGETHER if begins else min(size, TOGETHER)
+    try:
+        together = are_alike([steady(net)])
+    except ValueError:  # so does each point
+        return size
+    most = min(MOST_TOGETHER, max(_FEWEST, points // _BLOCKS))
+    return most if together else min(size, most)
+
+
+def _asked_about(net: Network, verb: Callable[..., Any]) -> Network:
+    """The network whose equilibrium a verb begins with."""
+    return dataclasses.replace(net, closure="population") if name_of(verb) == _NOISE else net
 
 
 def evaluate_point(
@@ -52,11 +65,8 @@ def evaluate_points(
     points: int = 1,
 ) -> list[Point]:
     """`evaluate_point` at some points, as many as the verb takes at once at the most."""
-    judge, calls = _from_rest(net, verb), {}
-    if judge is not None and len(changes) > 1:
-        with _compiled(points):
-            rests = _rests(net, changes, verb)
-        calls = {k: functools.partial(judge, eq) for k, eq in rests.items()}
+    with _compiled(points):
+        calls = _calls(net, changes, verb)
     return [
         _evaluate(own, calls[k], points) if k in calls
         else evaluate_point(net, own, verb, points=points)
@@ -79,33 +89,28 @@ def _compiled(points: int) -> contextlib.AbstractContextManager[None]:
     return compiling() if points >= _MANY else contextlib.nullcontext()
 
 
-def _from_rest(net: Network, verb: Callable[..., Any]) -> Callable[[Equilibrium], Any] | None:
-    """What a verb makes of the equilibrium of a population, with its options; None if it does not
-    begin with one.
-    """
-    if net.closure != "population" and name_of(verb) != _NOISE:
-        return None
-    from fluidcc.analysis.equilibrium import equilibrium
-    from fluidcc.analysis.fluctuations import fluctuate, fluctuations
-    from fluidcc.analysis.stability import judge, stability
-
-    made: tuple[tuple[Any, Callable[..., Any]], ...] = (
-        (equilibrium, lambda eq: eq), (stability, judge), (fluctuations, fluctuate)
-    )  # fmt: skip
-    options = functools.partial(verb).keywords  # nested partials are merged into one
-    own = (then for first, then in made if first is inner(verb))
-    return next((functools.partial(then, **options) for then in own), None)
-
-
-def _rests(
+def _calls(
     net: Network, changes: Sequence[dict[str, Any]], verb: Callable[..., Any]
-) -> dict[int, Equilibrium]:
-    """The equilibria of populations with these changes that can be found together, by number."""
-    from fluidcc.analysis.population_batch import equilibria_together
+) -> dict[int, Callable[[], Any]]:
+    """What gives the results of a verb at the points, by number, that are found together."""
+    net = _asked_about(net, verb)
+    if len(changes) < 2 or net.closure != "population" or name_of(verb) not in _BEGIN_AT_REST:
+        return {}
+    from fluidcc.analysis.equilibrium import equilibrium  # heavy
+    from fluidcc.analysis.fluctuations import fluctuations_at
+    from fluidcc.analysis.population_batch import answer_together, equilibria_together
+    from fluidcc.analysis.stability import judge
 
-    if name_of(verb) == _NOISE:
-        net = dataclasses.replace(net, closure="population")
     try:
-        return equilibria_together(net, changes)
+        rests = equilibria_together(net, changes)
+        if inner(verb) is equilibrium:
+            return {k: lambda eq=eq: eq for k, eq in rests.items()}
+        answers = answer_together(rests)
     except Exception:  # one by one, so that what is wrong at one point ends no others
         return {}
+    options = functools.partial(verb).keywords  # nested partials are merged into one
+    at_rest: Callable[..., Any] = fluctuations_at if name_of(verb) == _NOISE else judge
+    return {
+        k: functools.partial(at_rest, eq, answering=answers.get(k), **options)
+        for k, eq in rests.items()
+    }

@@ -54,8 +54,8 @@ def sweep(
 ) -> Sweep | SweepData:
     """Apply a verb at every point of a grid.
 
-    Without `folder`, `workers` and `scheduler` it runs in the calling process, point by point, and
-    returns the result objects. With any of them processes or a cluster compute the grid in chunks
+    Without `folder`, `workers` and `scheduler` it runs in the calling process and returns the
+    result objects. With any of them processes or a cluster compute the grid in chunks
     of some seconds each, and it returns labelled arrays: the same to the last bit for any number of
     workers, on processors of one kind.
 
@@ -120,7 +120,7 @@ def sweep(
             net, grid, verb, folder=None if folder is None else Path(folder),
             workers=workers if chunked else 0, scheduler=scheduler, progress=progress,
         )  # fmt: skip
-    blocks = Blocks.of(grid, most_at_once(net, verb))
+    blocks = Blocks.of(grid, most_at_once(net, verb, len(grid)))
     clock, found = Clock(len(grid)), {}
     for block in range(len(blocks)):
         numbers = blocks.numbers(block).tolist()

@@ -189,22 +189,22 @@ def tabulate(points: Sequence["Point"], numbers: Any) -> xr.Dataset:
 
     Values of one structure are stacked at once, as each dataset takes xarray a millisecond.
     """
-    by_structure: dict[Any, list[tuple[int, dict[Any, xr.Variable]]]] = {}
+    by_structure: dict[Any, list[tuple[int, xr.Dataset, dict[Any, xr.Variable]]]] = {}
     for k, point in enumerate(points):
         data = xr.Dataset() if point.result is None else point.result.to_dataset()
         variables = {**data.variables, **_attributes(data)}
         labels = tuple((d, *data[d].values.tolist()) for d in data.sizes)
-        shapes = tuple((name, v.dims, v.shape) for name, v in variables.items())
-        by_structure.setdefault((labels, shapes, (*data.coords,)), []).append((k, variables))
+        dims = tuple((name, v.dims) for name, v in variables.items())
+        by_structure.setdefault((labels, dims, (*data.coords,)), []).append((k, data, variables))
     tables = []
-    for (labels, _, coords), same in by_structure.items():
-        own, rows = zip(*same, strict=True)
+    for same in by_structure.values():
+        own, (first, *_), rows = zip(*same, strict=True)
         stacked: dict[Any, Any] = {POINT: np.asarray(numbers)[list(own)]}
-        stacked |= {d: _plain(np.asarray(values)) for d, *values in labels}
+        stacked |= {d: _plain(first[d].values) for d in first.sizes}
         for name in (name for name in rows[0] if name not in stacked):
             values = np.stack([_plain(row[name].values) for row in rows])
             stacked[name] = ((POINT, *rows[0][name].dims), values, rows[0][name].attrs)
         outcomes = [(p.status, p.why, bool(p.message)) for p in (points[k] for k in own)]
-        table = xr.Dataset(stacked).set_coords(list(coords))
+        table = xr.Dataset(stacked).set_coords(list(first.coords))
         tables.append(with_outcome(table, *zip(*outcomes, strict=True)))
     return join(tables)

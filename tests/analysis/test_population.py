@@ -925,6 +925,14 @@ def assert_same(found, own):
         assert found == own
 
 
+def test_small_sweeps_of_populations_leave_blocks_to_all_workers():
+    shares = []
+    over = {"flow.n": np.linspace(40, 70, 20)}
+    fc.sweep(population("hollot2001/slow"), over, fc.equilibrium, progress=shares.append)
+    assert len(shares) > 2
+    assert (shares[-1].done, shares[-1].total) == (20, 20)
+
+
 @pytest.mark.parametrize(
     "name", ["hollot2001/slow", "hollot2001/fast", "misra2003/fifo_mixed", "qazi2010/gain_baseline"]
 )

@@ -1,5 +1,6 @@
 """Roots, counts and margins of networks: closed forms, other discretisations, published points."""
 
+import dataclasses
 import math
 
 import equinox as eqx
@@ -217,6 +218,33 @@ def test_several_gain_crossovers_are_all_found():
     for c in found.gain_crossovers:
         assert abs(loop(c.frequency)) == pytest.approx(1, rel=1e-10)
     assert found.phase_margin == min((c.phase_margin for c in found.gain_crossovers), key=abs)
+
+
+@pytest.mark.parametrize("too_large", [1e-3, 2.9e-3, 2e-2, 0.3])
+@pytest.mark.parametrize("delay", [0.4, 6.07])
+@pytest.mark.parametrize("power", [0.00425, 0.3, 1.0])
+def test_an_estimate_of_a_loop_leads_to_the_same_crossovers(power, delay, too_large):
+    """Flat gains near 1 too, whose crossover moves by turns with a small error."""
+
+    def loop(w):
+        return 1.004 * w**-power * np.exp(-1j * delay * w) / (1 + 1j * w / 50) ** 3
+
+    estimates = tuple(lambda w, k=k: (1 + k * too_large) * loop(w) for k in (1.0, 2.2))
+    found, own = margins(loop, estimates=estimates), margins(loop)
+    assert [dataclasses.astuple(c) for c in found.gain_crossovers] == [
+        pytest.approx(dataclasses.astuple(c), rel=1e-9) for c in own.gain_crossovers
+    ]
+    assert found.gain_margin == pytest.approx(own.gain_margin, rel=1e-9)
+
+
+def test_an_estimate_that_cannot_be_followed_is_not_used():
+    def loop(w):
+        return 2 / (1 + 1j * w) ** 3
+
+    def jumps(w):
+        return np.where(w < 3, 1.0, 5.0j) * loop(w)
+
+    assert margins(loop, estimates=(jumps, jumps)) == margins(loop)
 
 
 def loop_by_hand(net, s):
