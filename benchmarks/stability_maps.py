@@ -8,6 +8,7 @@ OPENBLAS_NUM_THREADS=1, as threads of small eigenvalue problems wait for each ot
 """
 
 import dataclasses
+import functools
 import itertools
 import os
 import platform
@@ -33,6 +34,7 @@ SINGLE = 24
 PLANE = {"link.queue.w_q": (1e-5, 1e-1), "link.queue.p_max": (0.02, 0.9)}
 MAP_SIDE = 64
 POPULATIONS = "hollot2001/slow", "hollot2001/pi", "misra2003/mixed"
+POPULATION_SIDE = 16
 
 
 class Times(NamedTuple):
@@ -123,17 +125,28 @@ def networks() -> None:
 
 
 def populations() -> None:
-    """Rates for stationary laws of flows over capacity and delay: equilibrium and count."""
-    print("populations")
+    """Rates for stationary laws of flows over capacity and numbers of flows or round trips."""
     for name in POPULATIONS:
         net = dataclasses.replace(fc.load(name), closure="population")
-        link = f"links.{net.link_names[0]}"
-        capacity, delay = float(net.links[0].capacity), float(net.links[0].delay)
-        axes = {
-            f"{link}.capacity": capacity * np.linspace(0.8, 1.3, 8),
-            f"{link}.delay": max(delay, 1e-3) * np.linspace(0.5, 1.0, 8),
-        }
-        told(name, 64, least_time(lambda: fc.stability_map(net, axes)))  # noqa: B023
+        capacity, first = float(net.links[0].capacity), net.flows[0]
+        numbers, trips = np.ravel(first.n), np.ravel(first.rtt)
+        spread = np.linspace(0.8, 1.2, POPULATION_SIDE)
+        axes = {f"links.{net.link_names[0]}.capacity": [*(capacity * spread)]}
+        if numbers.size == 1:
+            axes[f"flows.{net.flow_names[0]}.n"] = [*(numbers * spread)]
+        else:
+            ends = {"min": trips[0], "max": trips[-1]}
+            each = [{end: float(k * v) for end, v in ends.items()} for k in spread]
+            axes[f"flows.{net.flow_names[0]}.rtt"] = each
+        print(f"{name}, closure population")
+        for words, verb in (
+            ("equilibrium", fc.equilibrium),
+            ("count of unstable roots", fc.stability_map),
+            ("the same with margins", functools.partial(fc.stability, roots=0)),
+            ("noise", fc.fluctuations),
+        ):
+            swept = functools.partial(fc.sweep, net, axes, verb, workers=0)
+            told(words, POPULATION_SIDE**2, least_time(swept))
 
 
 def main() -> None:

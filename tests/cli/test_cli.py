@@ -13,9 +13,9 @@ import xarray as xr
 import fluidcc as fc
 from fluidcc import Boundary, Gradient
 from fluidcc.analysis.cycles.result import none_found, not_known
+from fluidcc.result import failure
 from fluidcc.scenario.parsing import value_of
 from fluidcc.sweep import chunks
-from fluidcc.sweep.result import failure
 
 SLOW = "hollot2001/slow"
 
