@@ -205,21 +205,23 @@ class Answering:
             by_mark, by_loss, by_trip, powers[0] + powers[1], marked * by_mark + lost * by_loss
         )
 
-    def _at_nodes(self, every: int, k: Array) -> tuple[Array, Array, Array]:
-        """One of so many frequencies, and responses and their slopes, at nodes k at least."""
+    def _slopes_at(self, every: int, k: Array) -> Array:
+        """Slopes of the responses at nodes k of one of so many frequencies; the responses at these
+        are known then, too.
+        """
         chosen = sparse_nodes(every)
-        nodes, table = PER_TRIP[chosen], self._known[:, chosen]
-        slopes = self._slopes.setdefault(every, np.full_like(table, np.nan))
+        if every not in self._slopes:
+            self._slopes[every] = np.full((len(self._known), len(chosen)), np.nan, complex)
+        slopes = self._slopes[every]
         new = np.unique(k[np.isnan(slopes[0, k])])
         if new.size:
-            left, right = np.maximum(new - 1, 0), np.minimum(new + 1, len(nodes) - 1)
-            needed = np.unique([left, new, right])
-            unknown = needed[np.isnan(table[0, needed])]
+            left, right = np.maximum(new - 1, 0), np.minimum(new + 1, len(chosen) - 1)
+            places = chosen[np.stack([left, new, right])]
+            unknown = np.unique(places[np.isnan(self._known[0, places])])
             if unknown.size:
-                table[:, unknown] = np.stack(self.at(1j * nodes[unknown]))
-                self._known[:, chosen[unknown]] = table[:, unknown]
-            before, after = nodes[new] - nodes[left], nodes[right] - nodes[new]
-            falls, rises = table[:, new] - table[:, left], table[:, right] - table[:, new]
+                self._known[:, unknown] = np.stack(self.at(1j * PER_TRIP[unknown]))
+            before, after = np.diff(PER_TRIP[places], axis=0)
+            falls, rises = np.moveaxis(np.diff(self._known[:, places], axis=1), 1, 0)
             inside = before * after > 0
             weight = np.where(inside, before / (before + after), after > 0)
             by_left, by_right = (
@@ -227,19 +229,20 @@ class Answering:
                 for change, way in ((falls, before), (rises, after))
             )
             slopes[:, new] = (1 - weight) * by_left + weight * by_right
-        return nodes, table, slopes
+        return slopes[:, k]
 
     def on_axis(self, omega: Array, every: int = 1) -> Response:
         """Responses at frequencies [rad per round trip], by cubic interpolation between one of so
         many of those that resolve them.
         """
-        nodes = PER_TRIP[sparse_nodes(every)]
+        chosen = sparse_nodes(every)
+        nodes = PER_TRIP[chosen]
         omega = np.clip(omega, nodes[0], nodes[-1])
         k = np.clip(np.searchsorted(nodes, omega) - 1, 0, len(nodes) - 2)
-        nodes, table, slopes = self._at_nodes(every, np.concatenate([k, k + 1]))
+        da, db = np.split(self._slopes_at(every, np.concatenate([k, k + 1])), 2, axis=1)
+        a, b = self._known[:, chosen[k]], self._known[:, chosen[k + 1]]
         gap = nodes[k + 1] - nodes[k]
         t = (omega - nodes[k]) / gap
-        (a, b), (da, db) = ((v[:, k], v[:, k + 1]) for v in (table, slopes))
         rise = b - a
         bent = (1 - t) * (gap * da - rise) - t * (gap * db - rise)
         found = Response(*(a + t * (rise + (1 - t) * bent)))

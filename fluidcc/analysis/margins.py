@@ -151,9 +151,9 @@ def _close(loop: Loop, w: Array, log: Array, error: Array) -> Margins | None:
         low, high = x[np.concatenate([by_gain, by_phase], axis=1)]
         near = x[at], x[at + 1]
         crossing = np.exp(find_zero(lambda x: sign * off(np.exp(x)), low, high, near))
-    if error.any() and np.any(abs(off(crossing)) > _CLOSED):
-        return None
     at_all = loop(np.append(crossing, w[0]))
+    if error.any() and np.any(abs(zero(at_all[:-1])) > _CLOSED):
+        return None
     at_gain, at_phase = at_all[:count], at_all[count:-1]
     node = np.clip(np.searchsorted(w, crossing[:count]) - 1, 0, None)
     turned = np.angle(at_gain * np.exp(-1j * angle[node]))

@@ -424,7 +424,7 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
     in their numbers and delays alone are found as the classes of one group.
     """
     alike: dict[Any, list[int]] = {}
-    apart = net.closure != "mean" or ops.traced(*leaves(net))
+    apart = len(net.flows) == 1 or net.closure != "mean" or ops.traced(*leaves(net))
     for i, flows in enumerate(net.flows):
         rules = vars(flows) | dict.fromkeys(_OF_CLASSES)
         same = i if apart else skeleton([*rules.values()], lambda v: np.asarray(v).tobytes())

@@ -31,12 +31,7 @@ from fluidcc.programs import flatten, jacobian, ravel
 from fluidcc.scenario.network import Flows, Network
 
 _LEAST_WINDOW = 2.0  # packets; in smaller ones a sender waits for its timer
-_SPARSE = (
-    32,
-    16,
-    8,
-    4,
-)  # one of so many frequencies counts roots if the loop is not next to critical
+_SPARSE = 32, 16, 8, 4  # one of so many frequencies counts roots if the loop is far from critical
 _FAIR = 8  # one of so many frequencies tells where crossovers are
 _SOUGHT = 4  # frequencies from which roots are sought
 _ON_AXIS = np.array([0.02, 0.1, 0.5, 1.5])  # per round trip: real numbers from which they are

@@ -24,8 +24,8 @@ from fluidcc.result import is_interrupted
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, inner, name_of
-from fluidcc.sweep.points import evaluate_points, most_at_once
-from fluidcc.sweep.result import Sweep
+from fluidcc.sweep.points import evaluate_block, most_at_once
+from fluidcc.sweep.result import Point, Sweep
 from fluidcc.sweep.table import join, memory_of, table_of, tabulate, to_bytes, with_outcome
 
 
@@ -90,14 +90,13 @@ class Job:
         return Chunk(first, last, count, failed, memory_of(table), to_bytes(table))
 
     def _points(self, blocks: range) -> xr.Dataset:
-        numbers, found = [self.blocks.numbers(block) for block in blocks], []
-        for own in numbers:
-            changes, points = [self.grid.point(k) for k in own], len(self.grid)
-            new = evaluate_points(self.net, changes, self.verb, points=points)
-            if any(is_interrupted(point.result) for point in new):
+        found: dict[int, Point] = {}
+        for block in blocks:
+            points = evaluate_block(self.net, self.blocks, block, self.verb)
+            if any(is_interrupted(point.result) for point in points.values()):
                 raise KeyboardInterrupt
-            found += new
-        return tabulate(found, np.concatenate(numbers))
+            found |= points
+        return tabulate([*found.values()], [*found])
 
     def _block(self, block: int) -> xr.Dataset:
         result, numbers = self.verb(self.net, self.blocks.axes(block)), self.blocks.numbers(block)

@@ -14,7 +14,7 @@ from fluidcc.programs import compiling
 from fluidcc.result import failure
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import replace
-from fluidcc.sweep.grid import GRID_VERBS, inner, name_of
+from fluidcc.sweep.grid import GRID_VERBS, Blocks, inner, name_of
 from fluidcc.sweep.result import Point
 
 _MANY = 16  # points, from which on compiled equilibria are faster
@@ -57,21 +57,19 @@ def evaluate_point(
     return _evaluate(changes, lambda: verb(replace(net, changes)), points)
 
 
-def evaluate_points(
-    net: Network,
-    changes: Sequence[dict[str, Any]],
-    verb: Callable[[Network], Any],
-    *,
-    points: int = 1,
-) -> list[Point]:
-    """`evaluate_point` at some points, as many as the verb takes at once at the most."""
+def evaluate_block(
+    net: Network, blocks: Blocks, block: int, verb: Callable[[Network], Any]
+) -> dict[int, Point]:
+    """`evaluate_point` at the points of a block of `most_at_once`, by their numbers."""
+    numbers, points = blocks.numbers(block).tolist(), len(blocks.grid)
+    changes = [blocks.grid.point(k) for k in numbers]
     with _compiled(points):
-        calls = _calls(net, changes, verb)
-    return [
-        _evaluate(own, calls[k], points) if k in calls
+        calls = _calls(net, changes, verb) if len(changes) > 1 else {}
+    return {
+        number: _evaluate(own, calls[k], points) if k in calls
         else evaluate_point(net, own, verb, points=points)
-        for k, own in enumerate(changes)
-    ]  # fmt: skip
+        for k, (number, own) in enumerate(zip(numbers, changes, strict=True))
+    }  # fmt: skip
 
 
 def _evaluate(changes: dict[str, Any], call: Callable[[], Any], points: int) -> Point:
@@ -92,10 +90,10 @@ def _compiled(points: int) -> contextlib.AbstractContextManager[None]:
 def _calls(
     net: Network, changes: Sequence[dict[str, Any]], verb: Callable[..., Any]
 ) -> dict[int, Callable[[], Any]]:
-    """What gives the results of a verb at the points, by number, that are found together."""
+    """What gives the results of a verb that begins at rest, by number, at the points of populations
+    that are found together.
+    """
     net = _asked_about(net, verb)
-    if len(changes) < 2 or net.closure != "population" or name_of(verb) not in _BEGIN_AT_REST:
-        return {}
     from fluidcc.analysis.equilibrium import equilibrium  # heavy
     from fluidcc.analysis.fluctuations import fluctuations_at
     from fluidcc.analysis.population_batch import answer_together, equilibria_together

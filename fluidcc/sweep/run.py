@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, name_of
-from fluidcc.sweep.points import evaluate_points, most_at_once
+from fluidcc.sweep.points import evaluate_block, most_at_once
 from fluidcc.sweep.progress import Clock, Progress
 from fluidcc.sweep.result import Sweep
 
@@ -123,11 +123,9 @@ def sweep(
     blocks = Blocks.of(grid, most_at_once(net, verb, len(grid)))
     clock, found = Clock(len(grid)), {}
     for block in range(len(blocks)):
-        numbers = blocks.numbers(block).tolist()
-        changes = [grid.point(k) for k in numbers]
-        points = evaluate_points(net, changes, verb, points=len(grid))
-        found |= dict(zip(numbers, points, strict=True))
-        now = clock.count(len(points), sum(bool(point.message) for point in points))
+        points = evaluate_block(net, blocks, block, verb)
+        found |= points
+        now = clock.count(len(points), sum(bool(point.message) for point in points.values()))
         if progress is not None:
             progress(now)
     return Sweep(grid.axes, grid.units, tuple(found[k] for k in range(len(grid))))
