@@ -278,7 +278,7 @@ class _Batch:
         return status
 
 
-def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
+def checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
     try:
         chosen = tuple(itertools.islice(seeds, _MOST_SEEDS + 1))
     except TypeError:
@@ -291,12 +291,16 @@ def _checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
     return tuple(int(s) for s in chosen)
 
 
-def _ordered(warmup: float, until: float) -> bool:
-    """Whether these are times, and the run has an end after its warm-up."""
+def check_times(warmup: float, until: float) -> None:
+    """Raise PacketError unless these are times, and the run has an end after its warm-up."""
     try:
-        return 0 <= warmup < until <= LONGEST
+        ordered = 0 <= warmup < until <= LONGEST
     except TypeError:
-        return False
+        ordered = False
+    if not ordered:
+        raise PacketError(
+            f"expected 0 <= warmup < until <= {LONGEST:g} in s, got {warmup!r} and {until!r}"
+        )
 
 
 def simulate_packets(
@@ -349,13 +353,10 @@ def simulate_packets(
     >>> runs.seeds, runs.status
     ((1, 2), 'finished')
     """
-    if not _ordered(warmup, until):
-        raise PacketError(
-            f"expected 0 <= warmup < until <= {LONGEST:g} in s, got {warmup!r} and {until!r}"
-        )
+    check_times(warmup, until)
     if threads is not None and threads < 1:
         raise PacketError(f"threads: expected at least 1, got {threads!r}")
-    chosen, layout = _checked_seeds(seeds), plan(net)
+    chosen, layout = checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
     compile_ahead()
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS

@@ -1,0 +1,319 @@
+"""One step of trains: senders hear and send, links pass on, in the order of the routes."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fluidcc.arrays import jax, jnp, lax
+from fluidcc.executables import compile_once
+from fluidcc.laws.law import MarkingPoint
+from fluidcc.trains import links, senders
+from fluidcc.trains.layout import Kind, KindNumbers, Numbers, Shape
+from fluidcc.trains.records import (
+    Record,
+    between,
+    between_flows,
+    event_row,
+    first_record,
+    read,
+    read_flows,
+    whole,
+    write,
+)
+
+Array = Any
+_LATE = (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
+
+
+class Run(NamedTuple):
+    """All that a run is between two steps."""
+
+    k: Array  # number of the next step
+    senders: tuple[senders.SenderState, ...]
+    ports: tuple[links.PortState, ...]
+    record: Record
+    arrived: tuple[tuple[Array, ...], ...]  # (n, B) packets of each kind that came to each hop
+    departed: tuple[tuple[Array, ...], ...]  # that left it, for kinds whose marks are set then
+    returned: tuple[tuple[Array, ...], ...]  # (B) ACKs of each kind that came to each link back
+
+
+def first(shape: Shape, numbers: Numbers, lanes: int, windows: tuple[Any, ...]) -> Run:
+    """A run before its first step."""
+    zero = jnp.zeros(lanes)
+    return Run(
+        k=jnp.zeros((), jnp.int64),
+        senders=tuple(map(senders.begin, shape.kinds, numbers.kinds, windows)),
+        ports=tuple(links.begin(p, n, lanes) for p, n in zip(shape.ports, numbers.ports, strict=True)),
+        record=first_record(shape.kinds, shape.ports, shape.rows, lanes),
+        arrived=tuple(
+            tuple(jnp.zeros((kind.count, lanes)) for _ in kind.route) for kind in shape.kinds
+        ),
+        departed=tuple(
+            tuple(jnp.zeros((kind.count, lanes)) for _ in kind.route) if kind.marking_point in _LATE else ()
+            for kind in shape.kinds
+        ),
+        returned=tuple(tuple(zero for _ in kind.back) for kind in shape.kinds),
+    )  # fmt: skip
+
+
+class _Path(NamedTuple):
+    """A way back in time: when packets were sent, and when they came to and left each hop."""
+
+    sent: Array
+    came: tuple[Array, ...]
+    left: tuple[Array, ...]
+
+
+class _Step:
+    """What the parts of one step share."""
+
+    def __init__(self, shape: Shape, numbers: Numbers, record: Record, k: Array) -> None:
+        self.shape, self.numbers, self.record, self.k = shape, numbers, record, k
+        self.done: set[int] = set()  # links of this step
+
+    def _known(self, link: int, time: Array) -> Array:
+        """The time, or the last that a link has a record of."""
+        return jnp.minimum(time, (self.k if link in self.done else self.k - 1).astype(float))
+
+    def back_to(self, kind: Kind, p: KindNumbers, time: Array, hops: int) -> _Path:
+        """The way of packets that arrive, at `time`, after the first `hops` hops."""
+        came, left = [], []
+        for hop in reversed(range(hops)):
+            link = kind.route[hop]
+            out = self._known(link, time)
+            place = between(self.record.ports[link].place, out)
+            came.append(place)
+            left.append(out)
+            time = place if hop == 0 else place - p.legs[hop] / self.numbers.step
+        return _Path(time, tuple(reversed(came)), tuple(reversed(left)))
+
+    def to_receiver(self, kind: Kind, p: KindNumbers, time: Array, back: int) -> Array:
+        """When packets left their last link whose ACKs arrive, at `time`, after `back` links."""
+        for hop in reversed(range(back)):
+            link = kind.back[hop]
+            place = between(self.record.ports[link].place, self._known(link, time))
+            time = place - p.home[hop] / self.numbers.step
+        return time
+
+    def lost(self, kind: Kind, times: tuple[Array, ...]) -> Array:
+        """Packets (n, B) that were lost at each hop up to a time of arrival, in all."""
+        total = jnp.zeros(())
+        for hop, time in enumerate(times):
+            ring = self.record.ports[kind.route[hop]].lost
+            if ring.shape[0]:
+                total = total + read_flows(ring, event_row(time), kind.offsets[hop], kind.count)
+        return total
+
+    def now(self) -> Array:
+        return self.k.astype(float)[None, None]
+
+    def hear(self, kind: Kind, p: KindNumbers, s: senders.SenderState) -> senders.Heard:
+        """What reaches the senders of a kind."""
+        record, step = self.record, self.numbers.step
+        end = self.to_receiver(kind, p, self.now() - p.home[-1] / step, len(kind.back))
+        path = self.back_to(kind, p, end, len(kind.route))
+        zero = jnp.zeros_like(s.sent)
+        sent = jnp.maximum(whole(between_flows(record.sent[kind.number], path.sent, 0, kind.count)), s.known)
+        marks, quenched, load, spared = zero, zero, zero, 1.0 + zero
+        for hop, link in enumerate(kind.route):
+            port = record.ports[link]
+            where = kind.offsets[hop], kind.count
+            told = jnp.minimum(self.now() - p.quench[hop] / step, self.k.astype(float) - 1)
+            if port.marks.shape[0] and kind.marking_point is not MarkingPoint.REVERSE:
+                time = path.left[hop] if kind.marking_point in _LATE else path.came[hop]
+                row = event_row(told if kind.quench else time)
+                marks = marks + read_flows(port.marks, row, *where)
+            if kind.quench and port.lost.shape[0]:
+                quenched = quenched + jnp.ceil(read_flows(port.lost, event_row(told), *where) - 1e-6)
+            if kind.loads and port.load.shape[0]:
+                load = jnp.maximum(load, read(port.load, jnp.floor(path.came[hop])))
+            if kind.marking_point is MarkingPoint.REVERSE and port.chance.shape[0]:
+                spared = spared * (1 - read(port.chance, jnp.floor(told)))
+        return senders.Heard(
+            known=sent,
+            lost=jnp.maximum(self.lost(kind, path.came) + zero, s.lost),
+            marks=marks, quenched=quenched, load=load,
+            rtt=jnp.maximum((self.now() - path.sent) * step + zero, p.trip),
+            modified=1 - spared,
+        )  # fmt: skip
+
+
+    def offer(self, link: int, run: Run) -> tuple[links.Offer, Run]:
+        """What comes to a link, and the run that knows of it."""
+        shape, numbers = self.shape, self.numbers
+        arrived, returned = [list(a) for a in run.arrived], [list(r) for r in run.returned]
+        parts, facts = [], []
+        zero = jnp.zeros_like(run.ports[link].accepted)
+        work, number, voice = zero, zero, zero
+        for kind, p in zip(shape.kinds, numbers.kinds, strict=True):
+            for hop in (h for h, k in enumerate(kind.route) if k == link):
+                before = arrived[kind.number][hop]
+                if hop == 0:  # senders sit at their first link
+                    here = run.senders[kind.number].sent
+                else:
+                    path = self.back_to(kind, p, self.now() - p.legs[hop] / numbers.step, hop)
+                    sent = whole(between_flows(self.record.sent[kind.number], path.sent, 0, kind.count))
+                    here = jnp.maximum(sent - self.lost(kind, path.came), before)
+                parts.append(here - before)
+                arrived[kind.number][hop] = here
+                facts.append((kind, p))
+            for hop in (h for h, k in enumerate(kind.back) if k == link):
+                end = self.to_receiver(kind, p, self.now() - p.home[hop] / numbers.step, hop)
+                path = self.back_to(kind, p, end, len(kind.route))
+                sent = whole(between_flows(self.record.sent[kind.number], path.sent, 0, kind.count))
+                came = sent - self.lost(kind, path.came)
+                before = returned[kind.number][hop]
+                total = jnp.maximum(jnp.sum(came, axis=0), before)
+                number = number + total - before
+                work = work + (total - before) * jnp.max(p.ack[hop])
+                returned[kind.number][hop] = total
+        run = run._replace(arrived=tuple(map(tuple, arrived)), returned=tuple(map(tuple, returned)))
+        return _offer(facts, parts, work, number, voice), run
+
+    def departing(self, link: int, run: Run) -> tuple[Array, Run]:
+        """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
+        shape, numbers = self.shape, self.numbers
+        departed, marks = [list(d) for d in run.departed], []
+        state, port = run.ports[link], shape.ports[link]
+        held = state.numbers - state.left if port.counted else state.accepted - state.served
+        queue = held if port.counts_service else jnp.maximum(held - 1.0, 0.0)
+        chance = links.probability_of(
+            numbers.ports[link].law.signal, state, numbers.ports[link], queue, numbers.step
+        ).mark + 0.0 * queue
+        for kind, p in zip(shape.kinds, numbers.kinds, strict=True):
+            for hop in (h for h, k in enumerate(kind.route) if k == link):
+                if kind.marking_point not in _LATE:
+                    marks.append(jnp.zeros((kind.count, chance.shape[0])))
+                    continue
+                place = read(self.record.ports[link].place, self.now())
+                path = self.back_to(kind, p, place - p.legs[hop] / numbers.step, hop)
+                sent = whole(between_flows(self.record.sent[kind.number], path.sent, 0, kind.count))
+                before = departed[kind.number][hop]
+                here = jnp.maximum(sent - self.lost(kind, (*path.came, place)), before)
+                departed[kind.number][hop] = here
+                u = self.draw(kind.count)
+                own = p.marking.probability(chance, p.window) if kind.mapped else chance
+                marks.append(jnp.floor(own[None] * (here - before) + u))
+        return jnp.concatenate(marks), run._replace(departed=tuple(map(tuple, departed)))
+
+
+def _offer(facts: list, parts: list, work: Array, number: Array, voice: Array) -> links.Offer:
+    """What comes to a link, with what its flows are like."""
+
+    def column(value: Any) -> Array:
+        each = [jnp.broadcast_to(jnp.asarray(value(kind, p), float), (kind.count, 1)) for kind, p in facts]
+        return jnp.concatenate(each) if each else jnp.zeros((0, 1))
+
+    def chances(mark: Array) -> Array:
+        each = [
+            jnp.broadcast_to(
+                p.marking.probability(mark, p.window) if kind.mapped else mark,
+                (kind.count, mark.shape[0]),
+            )
+            for kind, p in facts
+        ]
+        return jnp.concatenate(each)
+
+    lanes = voice.shape[0]
+    return links.Offer(
+        flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
+        work=work, number=number, voice=voice,
+        mapped=column(lambda kind, _: kind.mapped),
+        chances=chances,
+        capable=column(lambda kind, _: kind.capable),
+        entry=column(lambda kind, _: kind.marking_point is MarkingPoint.ENTRY),
+        below=column(lambda _, p: p.mark_below),
+        least=jnp.max(facts[0][1].least) if facts else jnp.zeros(()),
+        arms=jnp.max(facts[0][1].arms) if facts else jnp.zeros(()),
+    )  # fmt: skip
+
+
+def _order(shape: Shape) -> list[int]:
+    """Links so that what leaves one in a step can come to those after it."""
+    depth = dict.fromkeys(range(len(shape.ports)), 0)
+    for kind in shape.kinds:
+        for hop, link in enumerate((*kind.route, *kind.back)):
+            depth[link] = max(depth[link], hop)
+    return sorted(depth, key=lambda link: depth[link])
+
+
+def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
+    """One step, with its random numbers (draws, B)."""
+    step, k = numbers.step, run.k
+    now = k.astype(float) * step
+    at = 0
+
+    def draw(count: int) -> Array:
+        nonlocal at
+        at += count
+        return u[at - count : at]
+
+    this = _Step(shape, numbers, run.record, k)
+    this.draw = draw
+    states, sent_rings = [], []
+    for kind, p, s in zip(shape.kinds, numbers.kinds, run.senders, strict=True):
+        heard = this.hear(kind, p, s)
+        count = kind.count * (
+            int(kind.marking_point is MarkingPoint.REVERSE) + 2 * int(kind.loads and kind.remembers)
+        )
+        s = senders.respond(kind, p, s, heard, now, step, draw(count))
+        s, _ = senders.send(kind, p, s, now, step)
+        states.append(s)
+        sent_rings.append(write(run.record.sent[kind.number], k, s.sent))
+    this.record = run.record._replace(sent=tuple(sent_rings))
+    run = run._replace(senders=tuple(states))
+    ports, records = list(run.ports), list(run.record.ports)
+    for link in _order(shape):
+        port = shape.ports[link]
+        offer, run = this.offer(link, run)
+        outcome = links.pass_through(
+            port, numbers.ports[link], ports[link], records[link], offer, k, now, step,
+            draw(links.draws(port)),
+        )  # fmt: skip
+        ports[link], records[link] = outcome.state, outcome.record
+        this.record = this.record._replace(ports=tuple(records))
+        this.done.add(link)
+        if port.signals:
+            marks = outcome.marks
+            if any(kind.marking_point in _LATE and link in kind.route for kind in shape.kinds):
+                run = run._replace(ports=tuple(ports))
+                late, run = this.departing(link, run)
+                marks = marks + late
+            ring = records[link].marks
+            records[link] = records[link]._replace(marks=write(ring, k, links.read_last(ring, k) + marks))
+            ports[link] = ports[link]._replace(marked=ports[link].marked + jnp.sum(marks, axis=0))
+        if port.rewrites:
+            records[link] = links.note_chance(port, numbers.ports[link], ports[link], records[link], k, step)
+        this.record = this.record._replace(ports=tuple(records))
+    return run._replace(k=k + 1, ports=tuple(ports), record=this.record)
+
+
+def uniform(keys: Array, k: Array, count: int) -> Array:
+    """Random numbers (count, B) in (0, 1) of step k for the keys (B) of lanes.
+
+    Each is a hash of its number: the finalizer of MurmurHash3 (Appleby), twice.
+    """
+    number = k.astype(jnp.uint32) * np.uint32(count) + jnp.arange(count, dtype=jnp.uint32)
+    mixed = _mixed(_mixed(number)[:, None] ^ keys[None])
+    return (mixed.astype(float) + 0.5) * 2.0**-32
+
+
+def _mixed(v: Array) -> Array:
+    v = (v ^ (v >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    v = (v ^ (v >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return v ^ (v >> np.uint32(16))
+
+
+@compile_once(static_argnames=("shape",))
+def advance(shape: Shape, numbers: Numbers, run: Run, keys: Array, count: Array) -> Run:
+    """Perform `count` steps for the keys (B) of the lanes."""
+
+    def one(_: Array, run: Run) -> Run:
+        return advance_step(shape, numbers, run, uniform(keys, run.k, shape.draws))
+
+    return lax.fori_loop(0, count, one, run)
+
+
+def sampled(run: Run) -> np.ndarray:
+    """Packets in the system of each link (ports, B)."""
+    return np.stack([np.asarray(s.numbers - np.floor(s.left + 1e-9)) for s in run.ports])

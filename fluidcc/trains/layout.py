@@ -1,0 +1,406 @@
+"""A network as trains see it: kinds of flows that are alike, links, and their numbers as arrays.
+
+Flows of one kind have the same laws, apart from numbers, and the same route; each of their numbers
+is an array (n, 1), or one number if all are equal. What shapes the compiled step is in `Shape`,
+everything else in `Numbers`.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, MarkingPoint, Signal
+from fluidcc.laws.marking import Plain
+from fluidcc.module import skeleton
+from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
+from fluidcc.programs import leaves, map_tree
+from fluidcc.scenario.network import Network, link_delays, repeated
+
+STEPS = 32  # in the shortest round trip
+_BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
+_MOST_ROWS = 20_000  # steps that are remembered
+_LIMITED = 1  # duplicate ACKs that limited transmit needs, which brings about the others
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """Flows that are alike, as far as it shapes the code."""
+
+    number: int
+    count: int
+    route: tuple[int, ...]
+    back: tuple[int, ...]
+    offsets: tuple[int, ...]  # of its flows among those of each link of the route
+    marking_point: MarkingPoint
+    capable: bool  # packets are marked rather than dropped
+    quench: bool
+    loads: bool
+    mapped: bool  # has a marking probability of its own
+    sticky: bool  # echoes are repeated until confirmed
+    grow_on_echo: bool
+    gated: bool  # the reaction lets some signals pass only
+    recovery: str
+    integer_windows: bool
+    ticks: bool
+    remembers: bool
+    starts: bool  # sends files
+    first: int  # packets of the first window
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """A link, as far as it shapes the code."""
+
+    flows: int  # that cross it
+    blocks: int
+    ticks: int  # most in a step
+    spaced: bool
+    averages: bool
+    waits: bool
+    counts_service: bool
+    finite: bool
+    signals: bool  # its law marks or drops
+    loads: bool
+    second: bool  # voice has a queue of its own
+    counted: bool  # small packets make numbers differ from work
+    rewrites: bool  # its router rewrites ACKs
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """All that shapes the compiled step."""
+
+    kinds: tuple[Kind, ...]
+    ports: tuple[Port, ...]
+    rows: int  # steps that are remembered
+    draws: int  # random numbers in a step
+
+
+class KindNumbers(NamedTuple):
+    """Laws and numbers of the flows of a kind; delays are in s."""
+
+    window: Any
+    reaction: Any
+    feedback: Any
+    marking: Any
+    estimator: Any
+    traffic: Any
+    legs: tuple[Any, ...]  # to each link of the route
+    home: tuple[Any, ...]  # receiver to the first link back, ..., the last to the sender
+    quench: tuple[Any, ...]  # each link of the route to the sender
+    trip: Any  # propagation both ways
+    begin: Any  # (n, B)
+    min_rto: Any
+    threshold: Any
+    floor: Any
+    enough: Any  # packets in flight that a loss takes to be found without a timeout
+    access: Any  # packet/s
+    mark_below: Any
+    least: Any  # packets that wait before a queue with an average may choose
+    arms: Any
+    ack: tuple[Any, ...]  # an ACK in packets of each link back
+
+
+class PortNumbers(NamedTuple):
+    """Law and numbers of a link."""
+
+    law: Any
+    capacity: Any
+    buffer: Any
+    start: Any  # memory of the law
+    period: tuple[Any, Any]
+    share: Any  # of the link for voice with a queue of its own
+    drain: Any  # packets that the voice queue holds
+
+
+class Numbers(NamedTuple):
+    """All numbers of a run."""
+
+    kinds: tuple[KindNumbers, ...]
+    ports: tuple[PortNumbers, ...]
+    step: Any  # s
+
+
+class Layout(NamedTuple):
+    """A network for trains: its plan, shape and numbers, and the flows of each kind."""
+
+    plan: Plan
+    shape: Shape
+    numbers: Numbers
+    members: tuple[tuple[int, ...], ...]
+
+
+def _stack(values: Sequence[Any]) -> Any:
+    """One number if all are equal, else an array (n, 1)."""
+    found = np.asarray(values, float)
+    return found[0] if (found == found[0]).all() else found[:, None]
+
+
+def _stacked(things: Sequence[Any]) -> Any:
+    """A law whose numbers are those of several laws of one structure."""
+    return map_tree(lambda *values: _stack(values), things[0], *things[1:])
+
+
+def _probes(law: AbstractQueueLaw, buffer: float) -> list[Any]:
+    """States in which a law may say all that it ever says."""
+    top = min(buffer, 1e4)
+    choices = []
+    for name, field in law.states.items():
+        start = law.start(1.0)
+        value = getattr(start, name) if len(law.states) > 1 else start
+        ends = [float(value), 1.0, 0.5 * top, 4 * top + 1, 1e-3]
+        within = field.info.within
+        low, high = within.ends if within is not None else (-math.inf, math.inf)
+        choices.append([min(max(end, low), high) for end in ends] + [0.0])
+    return [law.state_of(*values) for values in itertools.product(*choices)] or [()]
+
+
+def _seen(queue: float) -> Arrival:
+    return Arrival(1.0, 1e-3, queue, 1e3)
+
+
+def says(law: AbstractQueueLaw, buffer: float) -> tuple[float, float]:
+    """The largest probabilities of a mark and of a loss that a law ever gives, roughly."""
+    marks, drops = [0.0], [0.0]
+    for state in _probes(law, buffer):
+        for queue in (0.0, 3.0, 1e4):
+            signal = law.signal(state, _seen(queue))
+            marks.append(float(signal.mark))
+            drops.append(float(signal.drop))
+    return max(marks), max(drops)
+
+
+def is_spaced(law: AbstractQueueLaw, buffer: float) -> bool:
+    """Whether the probability of a signal depends on the packets since the last one."""
+    return any(
+        float(law.gap_probability(state, _seen(3.0), 1.0))
+        != float(law.gap_probability(state, _seen(3.0), gap))
+        for state in _probes(law, buffer)
+        for gap in (2.0, 7.0, 1e3)
+    )
+
+
+def _averages(law: AbstractQueueLaw) -> bool:
+    from fluidcc.packets.build import _averages
+
+    return _averages(law)
+
+
+def _key(group: GroupPlan, flow: FlowPlan) -> Any:
+    """What flows of one kind have in common."""
+    flows, options = group.flows, group.options
+    laws = (
+        flows.window, flows.reaction, flows.feedback, flows.marking, flows.estimator, flows.traffic,
+    )  # fmt: skip
+    rules = (options.echo, options.grow_on_echo, options.recovery, options.integer_windows)
+    first = (options.syn, options.initial_window)
+    return (tuple(map(skeleton, laws)), flow.route, flow.back, rules, first, group.ecn_capable)
+
+
+def _grouped(layout: Plan) -> list[list[int]]:
+    """Numbers of the flows of each kind."""
+    found: dict[Any, list[int]] = {}
+    for number, flow in enumerate(layout.flows):
+        found.setdefault(_key(layout.groups[flow.group], flow), []).append(number)
+    return list(found.values())
+
+
+def _kind(layout: Plan, number: int, own: list[int], offsets: tuple[int, ...]) -> Kind:
+    flow = layout.flows[own[0]]
+    group = layout.groups[flow.group]
+    flows, options = group.flows, group.options
+    law = flows.window
+    recovery = law.recovery if options.recovery == "law" else options.recovery
+    from fluidcc.laws.law import Ack, Since
+
+    ack = Ack(1.0, 0.1, 0.1)
+    gated = any(
+        float(flows.reaction.ready(Since(time, 1.0, after))) == 0
+        for time in (0.0, 1e9)
+        for after in (0.0, 1.0)
+    )
+    return Kind(
+        number=number,
+        count=len(own),
+        route=flow.route,
+        back=flow.back,
+        offsets=offsets,
+        marking_point=group.marking_point,
+        capable=group.ecn_capable,
+        quench=flows.feedback.quench,
+        loads=flows.feedback.loads,
+        mapped=not isinstance(flows.marking, Plain),
+        sticky=group.ecn_echo and repeated(flows, options.echo),
+        grow_on_echo=options.grow_on_echo,
+        gated=gated,
+        recovery=recovery,
+        integer_windows=options.integer_windows,
+        ticks=law.period(ack) is not None,
+        remembers=flows.estimator.remembers,
+        starts=flows.traffic.starts,
+        first=1 if options.syn else 0,
+    )
+
+
+def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumbers:
+    flows = [layout.flows[k] for k in own]
+    groups = [layout.groups[flow.group] for flow in flows]
+    net = layout.net
+
+    def laws(name: str) -> Any:
+        return _stacked([getattr(group.flows, name) for group in groups])
+
+    def option(name: str) -> Any:
+        return _stack([float(getattr(group.options, name)) for group in groups])
+
+    legs = [[0.0, *(delays[k] for k in flow.route[:-1])] for flow in flows]
+    home = [
+        [
+            delays[flow.route[-1]] * 0.0 + flow.return_delay,
+            *(delays[k] for k in flow.back[:-1]),
+            *([delays[flow.back[-1]] + flow.home_delay] if flow.back else []),
+        ]
+        for flow in flows
+    ]
+    # the last link's own delay lies between it and the receiver
+    for leg, flow in zip(home, flows, strict=True):
+        leg[0] += delays[flow.route[-1]]
+        # counted when their middles pass, packets are known half a transmission too early
+        leg[0] += sum(0.5 / float(net.links[k].capacity) for k in flow.route)
+        leg[-1] += flow.access_delay  # a sender's clock may be that of its first link
+    enough = [
+        float(_LIMITED if g.options.limited_transmit else g.options.dup_acks) for g in groups
+    ]
+    floors = []
+    for group in groups:
+        least = float(group.flows.window.min_window)
+        floors.append(least)
+    quench = [[flow.access_delay + delay for delay in flow.quench_delays] for flow in flows]
+    sizes = [[g.options.ack_size / float(net.links[k].packet_size) for k in f.back]
+             for g, f in zip(groups, flows, strict=True)]  # fmt: skip
+    return KindNumbers(
+        **{
+            name: laws(name)
+            for name in ("window", "reaction", "feedback", "marking", "estimator", "traffic")
+        },
+        legs=tuple(_stack(column) for column in zip(*legs, strict=True)),
+        home=tuple(_stack(column) for column in zip(*home, strict=True)),
+        quench=tuple(_stack(column) for column in zip(*quench, strict=True)),
+        trip=_stack([flow.rtt for flow in flows]),
+        begin=None,
+        min_rto=option("min_rto"),
+        threshold=_stack([min(g.options.initial_ssthresh, g.max_window) for g in groups]),
+        floor=_stack(floors),
+        enough=_stack(enough),
+        access=_stack([
+            f.access_rate / g.size if f.access_rate else math.inf
+            for f, g in zip(flows, groups, strict=True)
+        ]),
+        mark_below=option("mark_below"),
+        least=option("choice_waiting"),
+        arms=option("choice_arms"),
+        ack=tuple(_stack(column) for column in zip(*sizes, strict=True)),
+    )  # fmt: skip
+
+
+def _port(net: Network, k: int, flows: int, counted: bool, rewrites: bool, step: float) -> Port:
+    link = net.links[k]
+    law = link.queue.in_packets(float(link.buffer))
+    marks, drops = says(law, float(link.buffer))
+    period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if law.period else math.inf
+    return Port(
+        flows=flows,
+        blocks=max(1, min(_BLOCKS, math.ceil(float(link.capacity) * step))),
+        ticks=0 if law.period is None else max(1, math.ceil(step / period)),
+        spaced=is_spaced(law, float(link.buffer)),
+        averages=_averages(law),
+        waits=law.waits,
+        counts_service=law.counts_service,
+        finite=math.isfinite(float(link.buffer)),
+        signals=marks > 0 or drops > 0,
+        loads=law.loads,
+        second=link.voice is not None and link.voice.discipline == "wfq",
+        counted=counted,
+        rewrites=rewrites,
+    )
+
+
+def _port_numbers(net: Network, k: int) -> PortNumbers:
+    link = net.links[k]
+    law = link.queue.in_packets(float(link.buffer))
+    low, high = law.tick_interval() if law.period else (math.inf, math.inf)
+    voice = link.voice
+    share = 0.0 if voice is None else float(voice.share)
+    drain = 0.0 if voice is None else float(voice.drain) * share * float(link.capacity)
+    return PortNumbers(
+        law=map_tree(np.float64, law),
+        capacity=np.float64(link.capacity),
+        buffer=np.float64(link.buffer),
+        start=map_tree(np.float64, law.start(float(link.initial.average))),
+        period=(np.float64(low), np.float64(high)),
+        share=np.float64(share),
+        drain=np.float64(drain),
+    )
+
+
+def shortest_trip(net: Network) -> float:
+    """The shortest round trip of a network without queues [s]."""
+    return min(float(np.min(np.asarray(flows.rtt))) for flows in net.flows)
+
+
+def lay_out(net: Network, step: float, rows: int | None = None, scale: int = 1) -> Layout:
+    """The layout of a network for steps of `step` [s]; `rows` of them are remembered.
+
+    Raises PacketError if the network cannot be simulated by packets.
+    """
+    whole = plan(net, scale)
+    own = _grouped(whole)
+    delays = [float(delay) for delay in link_delays(net)]
+    crossing = [0] * len(net.links)
+    kinds = []
+    for numbers in own:
+        route = whole.flows[numbers[0]].route
+        offsets = tuple(crossing[k] for k in route)
+        for k in route:
+            crossing[k] += len(numbers)
+        kinds.append(_kind(whole, len(kinds), numbers, offsets))
+    small = {k for kind in kinds for k in kind.back}
+    small |= {b.link for b in whole.background if b.voice is not None and not b.has_own_class}
+    rewriting = {
+        k for kind in kinds if kind.marking_point is MarkingPoint.REVERSE for k in kind.route
+    }
+    ports = tuple(
+        _port(net, k, crossing[k], k in small, k in rewriting, step) for k in range(len(net.links))
+    )
+    longest = max(flow.rtt for flow in whole.flows)
+    waits = sum(min(float(k.buffer), 1000.0 + 2 * longest * float(k.capacity)) / float(k.capacity)
+                for k in net.links)  # fmt: skip
+    rows = rows or int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
+    if rows > _MOST_ROWS * 16:
+        raise PacketError(f"trains would remember {rows} steps of {step:g} s")
+    from fluidcc.trains.links import draws as draws_of
+
+    draws = sum(map(draws_of, ports)) + sum(map(_draws_of_kind, kinds))
+    shape = Shape(tuple(kinds), ports, rows, draws)
+    numbers = Numbers(
+        tuple(_numbers_of(whole, each, delays) for each in own),
+        tuple(_port_numbers(net, k) for k in range(len(net.links))),
+        np.float64(step),
+    )
+    return Layout(whole, shape, numbers, tuple(map(tuple, own)))
+
+
+def _draws_of_kind(kind: Kind) -> int:
+    """Random numbers that the flows of a kind take in a step."""
+    per = (kind.marking_point is not MarkingPoint.ENTRY) * len(kind.route)
+    per += 2 * kind.loads * kind.remembers + 3 * kind.starts
+    return per * kind.count
+
+
+def chosen_step(net: Network) -> float:
+    """The step [s] of a network."""
+    return shortest_trip(net) / 16

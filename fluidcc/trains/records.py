@@ -1,0 +1,110 @@
+"""What trains remember: rings of the last steps, and reading them at times between two.
+
+A row holds a count as it is at the end of a step; time is counted in steps, so that row k is the
+count at time k. Arrays end with the axis of lanes, the runs that are done together.
+"""
+
+from typing import Any, NamedTuple
+
+from fluidcc.arrays import jax, jnp, lax
+
+Array = Any
+
+
+class PortRecord(NamedTuple):
+    """Of a link: packets accepted, time of arrival of what leaves, and the rest."""
+
+    accepted: Array  # (L, B) packets
+    place: Array  # (L, B) time at which the packet that leaves now came
+    number: Array  # (L, B) packets by number rather than by work; (0, B) if that is the same
+    load: Array  # (L, B) load factor told; (0, B) if there is none
+    chance: Array  # (L, B) probability of a signal to ACKs that pass; (0, B) if none is rewritten
+    lost: Array  # (L, N, B) of each flow, packets
+    marks: Array  # (L, N, B) of each flow
+
+
+class Record(NamedTuple):
+    """Of a run."""
+
+    sent: tuple[Array, ...]  # (L, n, B) of each kind
+    ports: tuple[PortRecord, ...]
+
+
+def write(ring: Array, k: Array, row: Array) -> Array:
+    """Write the row of step k."""
+    return lax.dynamic_update_index_in_dim(ring, row, k % ring.shape[0], 0)
+
+
+def _flat(ring: Array, time: Array, flows: int, first: int) -> Array:
+    """Place in a flattened ring of the row at whole times, for the first of some flows."""
+    rows, lanes = ring.shape[0], ring.shape[-1]
+    row = time.astype(jnp.int32) & (rows - 1)  # rows are a power of 2
+    return (row * flows + first) * lanes + jnp.arange(lanes, dtype=jnp.int32)[None]
+
+
+def read(ring: Array, time: Array) -> Array:
+    """The row (d, B) at whole times (d, B) of a ring (L, B)."""
+    return ring.reshape(-1).at[_flat(ring, time, 1, 0)].get(mode="promise_in_bounds")
+
+
+def read_flows(ring: Array, time: Array, first: int, count: int) -> Array:
+    """The row (n, B) of some flows at whole times (d, B) of a ring (L, N, B)."""
+    _, flows, lanes = ring.shape
+    at = _flat(ring, time, flows, first) + jnp.arange(count, dtype=jnp.int32)[:, None] * lanes
+    return ring.reshape(-1).at[at].get(mode="promise_in_bounds")
+
+
+def between(ring: Array, time: Array) -> Array:
+    """The count (d, B) at any times (d, B)."""
+    low = jnp.floor(time)
+    a, b = read(ring, low), read(ring, low + 1)
+    return a + (time - low) * (b - a)
+
+
+def between_flows(ring: Array, time: Array, first: int, count: int) -> Array:
+    """The count (n, B) of some flows at any times (d, B)."""
+    low = jnp.floor(time)
+    a = read_flows(ring, low, first, count)
+    b = read_flows(ring, low + 1, first, count)
+    return a + (time - low) * (b - a)
+
+
+def whole(count: Array) -> Array:
+    """Whole packets: one counts when its middle passes."""
+    return jnp.floor(count + 0.5)
+
+
+def event_row(time: Array) -> Array:
+    """The last row whose events, in the middle of its step, have been reached."""
+    return jnp.floor(time + 0.5)
+
+
+def locate(ring: Array, k: Array, count: Array) -> Array:
+    """The time (B) at which a ring (L, B) of counts, whose last row is k, reached `count` (B)."""
+    rows, lanes = ring.shape
+    passed = jnp.sum(jnp.where(ring <= count[None], 1.0, 0.0), axis=0)  # rows are in order of time
+    low = (k.astype(float) - rows + passed)[None]
+    a, b = read(ring, low)[0], read(ring, low + 1)[0]
+    step = jnp.where(b > a, b - a, 1.0)
+    inside = low[0] + jnp.clip((count - a) / step, 0.0, 1.0)
+    return jnp.where(low[0] >= k, k.astype(float), inside)
+
+
+def first_record(kinds: Any, ports: Any, rows: int, lanes: int) -> Record:
+    """Rings before anything has been sent."""
+    before = jnp.broadcast_to(jnp.arange(-rows, 0, dtype=float)[:, None], (rows, lanes))
+
+    def port(p: Any) -> PortRecord:
+        zeros = jnp.zeros((rows, lanes))
+        return PortRecord(
+            accepted=zeros,
+            place=before,
+            number=zeros if p.counted else zeros[:0],
+            load=zeros if p.loads else zeros[:0],
+            chance=zeros if p.rewrites else zeros[:0],
+            lost=jnp.zeros((rows if p.signals or p.finite else 0, p.flows, lanes)),
+            marks=jnp.zeros((rows if p.signals else 0, p.flows, lanes)),
+        )
+
+    sent = tuple(jnp.zeros((rows, kind.count, lanes)) for kind in kinds)
+    return Record(sent, tuple(map(port, ports)))
