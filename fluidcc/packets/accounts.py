@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.lib.recfunctions import repack_fields
@@ -495,7 +495,8 @@ class PacketRuns(Result):
         warmup: float,
         missing: Sequence[int] = (),
         series: "Dataset | None" = None,
-    ) -> "PacketRuns":
+        **more: Any,
+    ) -> Self:
         """Put runs together; `batches` are the parts of the only run, if they are known."""
         mean = _combine(runs, lambda _, values: values.mean(axis=0))
         if len(runs) > 1 or not batches:
@@ -504,7 +505,7 @@ class PacketRuns(Result):
             ci95 = _combine(batches, _batch_width)
         return cls(
             tuple(seeds), tuple(_frozen(run) for run in runs), _frozen(mean), _frozen(ci95),
-            until, warmup, tuple(missing), series,
+            until, warmup, tuple(missing), series, **more,
         )  # fmt: skip
 
     def complete(self) -> "PacketRuns":

@@ -162,6 +162,21 @@ def _perform(
     return runs, parts, samples
 
 
+def _series(net: Network, seeds: Sequence[int], samples: list) -> Any:
+    """Packets in the system of each link, by seed and time."""
+    import xarray as xr  # heavy, and most runs do without
+
+    from fluidcc.quantities import attributes
+
+    times = samples[0][0]
+    values = np.concatenate([np.moveaxis(taken, -1, 0) for _, taken in samples])
+    about = attributes("links", "link_number_in_system")
+    return xr.Dataset(
+        {"link_number_in_system": (("seed", "time", "link"), values, about)},
+        {"seed": list(seeds), "time": ("time", times, {"units": "s"}), "link": list(net.link_names)},
+    )
+
+
 def simulate_trains(
     net: Network,
     *,
@@ -178,4 +193,7 @@ def simulate_trains(
     if step is None:
         step = chosen_step(net)
     runs, parts, samples = _perform(net, chosen, step, until, warmup, sample, progress)
-    return TrainRuns.of(chosen, runs, parts, until=until, warmup=warmup, step=step)
+    series = None if sample is None else _series(net, chosen, samples)
+    return TrainRuns.of(
+        chosen, runs, parts, until=until, warmup=warmup, series=series, step=step
+    )
