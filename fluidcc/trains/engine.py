@@ -315,5 +315,5 @@ def advance(shape: Shape, numbers: Numbers, run: Run, keys: Array, count: Array)
 
 
 def sampled(run: Run) -> np.ndarray:
-    """Packets in the system of each link (ports, B)."""
-    return np.stack([np.asarray(s.numbers - np.floor(s.left + 1e-9)) for s in run.ports])
+    """Packets in the system of each link (ports,), for a run of one lane."""
+    return np.array([s.numbers[0] - np.floor(s.left[0] + 1e-9) for s in run.ports])

@@ -1,22 +1,24 @@
 """Runs of trains over seeds, their metrics, and the error of the step."""
 
+import concurrent.futures
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from fluidcc.arrays import jax
+from fluidcc.loops import Loops
+from fluidcc.machine import threads as most_threads
+from fluidcc.module import skeleton
 from fluidcc.packets.accounts import Metrics, PacketRuns, ratio
-from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import check_times, checked_seeds
+from fluidcc.programs import leaves, map_tree, unflatten
+from fluidcc.quantities import attributes
 from fluidcc.scenario.network import Network
 from fluidcc.trains import engine
-from fluidcc.trains.layout import Layout, lay_out, chosen_step
-
-LANES = 8
-"""Runs that are done together; results of a seed do not depend on the others."""
+from fluidcc.trains.layout import Layout, chosen_step, lay_out
 
 _PARTS = 20  # parts of a run, for batch means
 
@@ -35,7 +37,7 @@ class TrainRuns(PacketRuns):
     step_error: Any = None
 
 
-def _begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, engine.Run]:
+def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, engine.Run]:
     """Numbers with the starts of the flows of each seed, and the runs before their first step."""
     kinds, windows = [], []
     groups, flows = layout.plan.groups, layout.plan.flows
@@ -46,40 +48,71 @@ def _begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, engine.Run]:
         opening = np.array([[flows[f].rtt * groups[flows[f].group].options.syn] for f in own])
         kinds.append(p._replace(begin=low + (high - low) * u + opening))
         windows.append(np.float64(groups[flows[own[0]].group].options.initial_window))
-    numbers = jax.tree.map(np.asarray, layout.numbers._replace(kinds=tuple(kinds)))
-    return numbers, engine.first(layout.shape, numbers, len(seeds), tuple(windows))
+    numbers = map_tree(np.asarray, layout.numbers._replace(kinds=tuple(kinds)))
+    run = engine.first(layout.shape, numbers, len(seeds), tuple(windows))
+    return numbers, map_tree(np.asarray, run)
 
 
-def _keys(seeds: Sequence[int]) -> np.ndarray:
+def keys(seeds: Sequence[int]) -> np.ndarray:
+    """Keys of the random numbers of some seeds."""
     return np.array([np.random.SeedSequence(s).generate_state(1)[0] for s in seeds], np.uint32)
 
 
+_loops: dict[Any, Loops] = {}
+
+
+class _Lane:
+    """The run of one seed, by machine code."""
+
+    def __init__(self, layout: Layout, seed: int) -> None:
+        numbers, self._run = begun(layout, [seed])
+        held, shape = (numbers, keys([seed])), layout.shape
+
+        def step(held: Any, run: engine.Run) -> engine.Run:
+            u = engine.uniform(held[1], run.k, shape.draws)
+            return engine.advance_step(shape, held[0], run, u)
+
+        key = (shape, skeleton((held, self._run), np.shape))
+        if key not in _loops:
+            _loops[key] = Loops(step, held, self._run)
+        self._code = _loops[key]
+        self._held, self._carry = Loops.pack(held), Loops.pack(self._run)
+
+    def advance(self, count: int) -> None:
+        """Perform some steps."""
+        self._code.repeat(self._held, self._carry, count)
+
+    def state(self) -> engine.Run:
+        """The run as it is now, a view of it."""
+        values, place = [], 0
+        for leaf in leaves(self._run):
+            values.append(self._carry[place : place + leaf.size].reshape(leaf.shape))
+            place += leaf.size
+        return unflatten(self._run, values)
+
+
 class _Snapshot:
-    """The accounts of all lanes at one instant."""
+    """The accounts of a run at one instant."""
 
     def __init__(self, run: engine.Run, step: float) -> None:
-        found = jax.tree.map(np.asarray, run._replace(record=None))
-        self.senders, self.ports = found.senders, found.ports
-        self.time = float(found.k) * step
+        self.senders, self.ports = map_tree(np.copy, (run.senders, run.ports))
+        self.time = float(run.k) * step
 
 
-def _link(layout: Layout, k: int, lane: int, before: _Snapshot, after: _Snapshot) -> dict[str, Any]:
+def _link(layout: Layout, k: int, before: _Snapshot, after: _Snapshot) -> dict[str, Any]:
     span = after.time - before.time
 
     def grown(name: str) -> float:
-        pair = (getattr(s.ports[k], name)[lane] for s in (after, before))
-        return float(next(pair) - next(pair))
+        now, then = (getattr(s.ports[k], name)[0] for s in (after, before))
+        return float(now - then)
 
     queue, system = grown("area") / span, grown("system") / span
-    variance = grown("squares") / span - queue**2
-    system_variance = grown("system_squares") / span - system**2
-    capacity = float(layout.numbers.ports[k].capacity)
     return {
-        "utilization": grown("served") / span / capacity,
+        "utilization": grown("served") / span / float(layout.numbers.ports[k].capacity),
         "queue_mean": queue,
-        "queue_var": variance,
+        "queue_var": grown("squares") / span - queue**2,
         "number_in_system_mean": system,
-        "number_in_system_var": system_variance,
+        "number_in_system_var": grown("system_squares") / span - system**2,
         "drop_fraction": ratio(grown("dropped"), grown("offered")),
         "mark_fraction": ratio(grown("marked"), grown("offered")),
         "arrivals": grown("offered"),
@@ -88,7 +121,7 @@ def _link(layout: Layout, k: int, lane: int, before: _Snapshot, after: _Snapshot
     }
 
 
-def _group(layout: Layout, g: int, lane: int, before: _Snapshot, after: _Snapshot) -> dict[str, Any]:
+def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[str, Any]:
     span, size = after.time - before.time, layout.plan.groups[g].size
     places = [
         (kind, [i for i, f in enumerate(own) if layout.plan.flows[f].group == g])
@@ -96,12 +129,11 @@ def _group(layout: Layout, g: int, lane: int, before: _Snapshot, after: _Snapsho
     ]
 
     def grown(name: str) -> np.ndarray:
-        parts = [
-            (getattr(after.senders[kind], name) - getattr(before.senders[kind], name))[own, lane]
+        pairs = (
+            (getattr(after.senders[kind], name)[own, 0], getattr(before.senders[kind], name)[own, 0])
             for kind, own in places
-            if own
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        )
+        return np.concatenate([now - then for now, then in pairs])
 
     goodput = grown("acked") * 8.0 * size / span
     sent, acked = float(grown("sent").sum()), float(grown("acked").sum())
@@ -119,57 +151,73 @@ def _group(layout: Layout, g: int, lane: int, before: _Snapshot, after: _Snapsho
     }
 
 
-def _metrics(layout: Layout, lane: int, before: _Snapshot, after: _Snapshot) -> Metrics:
+def _metrics(layout: Layout, before: _Snapshot, after: _Snapshot) -> Metrics:
     net = layout.plan.net
     return {
-        "links": {n: _link(layout, k, lane, before, after) for k, n in enumerate(net.link_names)},
-        "flows": {n: _group(layout, g, lane, before, after) for g, n in enumerate(net.flow_names)},
+        "links": {n: _link(layout, k, before, after) for k, n in enumerate(net.link_names)},
+        "flows": {n: _group(layout, g, before, after) for g, n in enumerate(net.flow_names)},
     }
 
 
-def _perform(
-    net: Network, seeds: Sequence[int], step: float, until: float, warmup: float,
-    sample: float | None, progress: Callable[[float], None] | None,
-) -> tuple[list[Metrics], list[Metrics], Any]:  # fmt: skip
-    """Metrics of each seed, of the parts of the first, and samples."""
-    layout = lay_out(net, step)
-    runs: list[Metrics] = []
-    parts: list[Metrics] = []
-    samples: list[np.ndarray] = []
-    for first in range(0, len(seeds), LANES):
-        own = list(seeds[first : first + LANES])
-        lanes = own + [own[-1]] * (LANES - len(own)) if len(seeds) > 1 else own
-        numbers, run = _begun(layout, lanes)
-        keys = _keys(lanes)
-        edges = np.linspace(warmup, until, _PARTS + 1)
-        times = edges if sample is None else np.union1d(edges, sample * np.arange(int(until / sample * (1 + 1e-12)) + 1))
-        snapshots, taken, done = [], [], 0
-        for time in times:
+@dataclasses.dataclass
+class _Job:
+    """Runs of a network: its layout, the times [s] of snapshots and of samples, and progress."""
+
+    layout: Layout
+    edges: np.ndarray
+    samples: np.ndarray
+    done: list[float]
+    stopped: bool = False
+
+    def perform(self, k: int, lane: _Lane) -> tuple[list[_Snapshot], np.ndarray]:
+        """Run one lane to the end: its snapshots, and samples (times, links)."""
+        step, edges = float(self.layout.numbers.step), set(self.edges)
+        snapshots, taken, at = [], [], 0
+        for time in map(float, np.union1d(self.edges, self.samples)):
             target = round(time / step)
-            if target > done:
-                run = engine.advance(layout.shape, numbers, run, keys, np.int64(target - done))
-                done = target
-            if sample is not None:
-                taken.append(engine.sampled(run))
+            lane.advance(target - at)
+            at = max(at, target)
             if time in edges:
-                snapshots.append(_Snapshot(run, step))
-            if progress is not None:
-                progress((first + len(own) * time / until) / len(seeds))
-        runs += [_metrics(layout, k, snapshots[0], snapshots[-1]) for k in range(len(own))]
-        if first == 0:
-            parts = [_metrics(layout, 0, a, b) for a, b in zip(snapshots, snapshots[1:], strict=False)]
-        samples.append((times, np.array(taken)[..., : len(own)]) if taken else None)
-    return runs, parts, samples
+                snapshots.append(_Snapshot(lane.state(), step))
+            if len(self.samples) and time in self.samples:
+                taken.append(engine.sampled(lane.state()))
+            self.done[k] = time / self.edges[-1]
+            if self.stopped:
+                raise KeyboardInterrupt
+        return snapshots, np.array(taken)
 
 
-def _series(net: Network, seeds: Sequence[int], samples: list) -> Any:
+def _perform(
+    layout: Layout, seeds: Sequence[int], until: float, warmup: float, samples: np.ndarray,
+    progress: Callable[[float], None] | None,
+) -> tuple[list[Metrics], list[Metrics], np.ndarray]:  # fmt: skip
+    """Metrics of each seed, of the parts of the first, and samples (seeds, times, links)."""
+    edges = np.linspace(warmup, until, _PARTS + 1)
+    job = _Job(layout, edges, samples, [0.0] * len(seeds))
+    lanes = [_Lane(layout, seed) for seed in seeds]
+    with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(seeds))) as pool:
+        futures = [pool.submit(job.perform, k, lane) for k, lane in enumerate(lanes)]
+        try:
+            waiting = set(futures)
+            while waiting:
+                _, waiting = concurrent.futures.wait(waiting, 0.1, concurrent.futures.FIRST_EXCEPTION)
+                for future in set(futures) - waiting:
+                    future.result()
+                if progress is not None:
+                    progress(sum(job.done) / len(seeds))
+        except BaseException:
+            job.stopped = True
+            raise
+    found = [future.result() for future in futures]
+    runs = [_metrics(layout, own[0], own[-1]) for own, _ in found]
+    parts = [_metrics(layout, a, b) for a, b in itertools.pairwise(found[0][0])]
+    return runs, parts, np.stack([taken for _, taken in found])
+
+
+def _series(net: Network, seeds: Sequence[int], times: np.ndarray, values: np.ndarray) -> Any:
     """Packets in the system of each link, by seed and time."""
     import xarray as xr  # heavy, and most runs do without
 
-    from fluidcc.quantities import attributes
-
-    times = samples[0][0]
-    values = np.concatenate([np.moveaxis(taken, -1, 0) for _, taken in samples])
     about = attributes("links", "link_number_in_system")
     return xr.Dataset(
         {"link_number_in_system": (("seed", "time", "link"), values, about)},
@@ -190,10 +238,12 @@ def simulate_trains(
     """Simulate a network by trains of packets, once for each seed."""
     check_times(warmup, until)
     chosen = checked_seeds(seeds)
-    if step is None:
-        step = chosen_step(net)
-    runs, parts, samples = _perform(net, chosen, step, until, warmup, sample, progress)
-    series = None if sample is None else _series(net, chosen, samples)
+    layout = lay_out(net, chosen_step(net) if step is None else step)
+    count = 0 if sample is None else math.floor(until / sample * (1 + 1e-12)) + 1
+    times = (sample or 0.0) * np.arange(count)
+    runs, parts, samples = _perform(layout, chosen, until, warmup, times, progress)
+    series = None if sample is None else _series(net, chosen, times, samples)
     return TrainRuns.of(
-        chosen, runs, parts, until=until, warmup=warmup, series=series, step=step
-    )
+        chosen, runs, parts, until=until, warmup=warmup, series=series,
+        step=float(layout.numbers.step),
+    )  # fmt: skip

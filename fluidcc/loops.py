@@ -1,0 +1,602 @@
+"""Array programs of JAX as loops that Numba compiles, for a step that is repeated very often.
+
+A step on short arrays takes XLA some hundred calls, each of which costs more than its arithmetic.
+Here its operations, as JAX records them, are put into as few loops as they need, one pass over the
+elements each, in one function that repeats the step by itself. Every array has one axis that is
+longer than 1; long arrays, which are rings of rows, are read at computed places and written by
+rows, in place.
+"""
+
+import contextlib
+import ctypes
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+
+from fluidcc.programs import leaves
+
+_UNSIGNED = 0xFFFFFFFF
+_SAME = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims"}
+_CALLS = {"pjit", "jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "core_call"}
+_REDUCTIONS = {"reduce_sum", "reduce_max", "reduce_min", "argmax"}
+_ORDERED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_MATH = {"floor": "llvm.floor.f64", "ceil": "llvm.ceil.f64", "sqrt": "llvm.sqrt.f64",
+         "abs": "llvm.fabs.f64", "round": "llvm.rint.f64",
+         "exp": "exp", "log": "log", "expm1": "expm1", "log1p": "log1p", "pow": "pow",
+         "tanh": "tanh"}  # fmt: skip
+_ELEMENTS = {"add", "sub", "mul", "div", "max", "min", "and", "or", "xor", "not", "neg", "rem", "sign",
+             "square", "select_n", "clamp", "shift_right_logical", "shift_left",
+             "stop_gradient", "copy", *_ORDERED, *_MATH}  # fmt: skip
+
+
+class NotInLoopsError(Exception):
+    """A program that loops cannot do."""
+
+
+@dataclasses.dataclass(eq=False)
+class _Value:
+    """A number, a vector, or the version of a ring."""
+
+    size: int
+    kind: str  # f, i, u, b
+    what: str = "element"  # literal, memory, element, read, cumsum, part, reduced
+    operation: str = ""
+    sources: tuple["_Value", ...] = ()
+    stage: int = 0
+    number: Any = None  # of a literal; the power, stride or start of others
+    base: tuple[str, int] | None = None  # buffer and place of what is in memory
+    leaf: int = -1  # of the carry
+    ring: "_Value | None" = None  # that is read
+    readers: list["_Value"] = dataclasses.field(default_factory=list)
+    stored: bool = False  # its elements are needed after its loop
+
+    @property
+    def computed(self) -> bool:
+        """Whether it is computed element by element."""
+        return self.what in ("element", "read", "cumsum")
+
+
+def _kind(dtype: Any) -> str:
+    return np.dtype(dtype).kind
+
+
+def _literal(value: Any, kind: str) -> _Value:
+    return _Value(1, kind, "literal", number=np.asarray(value).item())
+
+
+class _Program:
+    """The operations of a program, ordered into stages.
+
+    Within a stage come concatenations, numbers, loops over vectors, rows that are written. A sum
+    over a vector is known in the stage after its loop.
+    """
+
+    def __init__(self, held: int) -> None:
+        self.values: list[_Value] = []  # computed, in order
+        self.rows: list[tuple[int, _Value, _Value, _Value, int]] = []
+        self.joined: list[tuple[_Value, list[tuple[_Value, int]]]] = []
+        self.work = 0
+        self.env: dict[Any, _Value] = {}
+        self.constants: list[np.ndarray] = []
+        self._held = held
+
+    def of(self, atom: Any) -> _Value:
+        """The value of a variable or a literal."""
+        return self._constant(atom.val) if hasattr(atom, "val") else self.env[atom]
+
+    def _constant(self, value: Any) -> _Value:
+        array = np.asarray(value)
+        kind = _kind(array.dtype)
+        if array.size == 1:
+            return _literal(array, kind)
+        place = self._held + sum(c.size for c in self.constants)
+        self.constants.append(array.astype(float).ravel())
+        return _Value(array.size, kind, "memory", base=("h", place))
+
+    def _ready(self, s: _Value, size: int) -> int:
+        """First stage in which a loop over `size` elements may use a value."""
+        known = s.what in ("memory", "literal") or s.size in (size, 1)
+        return s.stage if known else s.stage + 1
+
+    def _compute(
+        self, size: int, kind: str, operation: str, sources: Sequence[_Value], number: Any = None,
+        ring: _Value | None = None, what: str = "element",
+    ) -> _Value:  # fmt: skip
+        value = _Value(size, kind, what, operation, tuple(sources), number=number, ring=ring)
+        value.stage = max([0, *(self._ready(s, size) for s in sources)])
+        if ring is not None:
+            value.stage = max(value.stage, ring.stage)
+            ring.readers.append(value)
+        self.values.append(value)
+        for s in sources:
+            if s.what == "memory":
+                s.readers.append(value)
+        return value
+
+    def run(self, jaxpr: Any, constants: Sequence[Any]) -> None:
+        """Add the operations of a program."""
+        self.env.update(zip(jaxpr.constvars, map(self._constant, constants), strict=True))
+        for eqn in jaxpr.eqns:
+            name, params = eqn.primitive.name, eqn.params
+            args = [self.of(atom) for atom in eqn.invars]
+            if name in _CALLS:
+                inner = params.get("jaxpr") or params["call_jaxpr"]
+                body = getattr(inner, "jaxpr", inner)
+                outer, self.env = self.env, dict(zip(body.invars, args, strict=True))
+                self.run(body, getattr(inner, "consts", ()))
+                results = [self.of(atom) for atom in body.outvars]
+                self.env = outer | dict(zip(eqn.outvars, results, strict=True))
+                continue
+            shapes = [atom.aval.shape for atom in eqn.invars]
+            out = eqn.outvars[0].aval
+            self.env[eqn.outvars[0]] = self._result(name, params, args, shapes, out)
+
+    def _result(self, name: str, params: Any, args: list[_Value], shapes: list, out: Any) -> _Value:
+        size, kind = int(np.prod(out.shape)), _kind(out.dtype)
+        if name in _SAME:
+            if args[0].size not in (size, 1):
+                raise NotInLoopsError(f"{name} of {args[0].size} to {size} elements")
+            return args[0]
+        if name in _ELEMENTS:
+            return self._compute(size, kind, name, args)
+        if name == "integer_pow":
+            power = params["y"]
+            return self._compute(size, kind, name, args, power) if power else _literal(1.0, "f")
+        if name == "convert_element_type":
+            return args[0] if args[0].kind == kind else self._compute(size, kind, name, args)
+        if name == "iota":
+            along = out.shape[params["dimension"]] == size and size > 1
+            return self._compute(size, kind, name, []) if along else _literal(0, kind)
+        if name in _REDUCTIONS:
+            if args[0].size == size:
+                return _literal(0, kind) if name == "argmax" else args[0]
+            stage = self._ready(args[0], args[0].size) + 1
+            value = _Value(1, kind, "reduced", name, (args[0],), stage)
+            self.values.append(value)
+            return value
+        if name == "cumsum":
+            return args[0] if size == 1 else self._compute(size, kind, name, args, what="cumsum")
+        if name == "slice":
+            strides = [int(np.prod(shapes[0][k + 1 :])) for k in range(len(shapes[0]))]
+            first = sum(a * b for a, b in zip(params["start_indices"], strides, strict=True))
+            return self._part(args[0], first, size, kind)
+        if name == "dynamic_slice":
+            width = int(np.prod(shapes[0][1:]))
+            return args[0] if args[0].size == size else self._read(args[0], args[1], size, kind, width)
+        if name == "gather":
+            return self._read(args[0], args[1], size, kind, 0)
+        if name == "dynamic_update_slice":
+            return self._write_row(*args[:3], int(np.prod(shapes[0][1:])))
+        if name == "concatenate":
+            return self._join([(a, int(np.prod(s))) for a, s in zip(args, shapes, strict=True)], kind)
+        raise NotInLoopsError(f"the operation {name}")
+
+    def _read(self, ring: _Value, place: _Value, size: int, kind: str, width: int) -> _Value:
+        """Elements of an array in memory: at places, or of the row at a place."""
+        if ring.what != "memory":
+            raise NotInLoopsError("a computed place in a computed array")
+        return self._compute(size, kind, "read", [place], width, ring, "read")
+
+    def _part(self, source: _Value, first: int, size: int, kind: str) -> _Value:
+        if source.size in (1, size):
+            return source
+        if source.what == "memory" and source.base is not None:
+            buffer, place = source.base
+            part = _Value(size, kind, "memory", base=(buffer, place + first), stage=source.stage)
+            part.readers = source.readers
+            return part
+        if source.what == "part":
+            return dataclasses.replace(source, size=size, number=source.number + first, readers=[])
+        source.stored = True
+        return _Value(size, kind, "part", sources=(source,), number=first, stage=source.stage + 1)
+
+    def _join(self, parts: list[tuple[_Value, int]], kind: str) -> _Value:
+        parts = [(value, size) for value, size in parts if size]
+        if len(parts) == 1:
+            return parts[0][0]
+        size = sum(size for _, size in parts)
+        whole = _Value(size, kind, "memory", base=("w", self.work))
+        whole.stage = 1 + max(value.stage for value, _ in parts)
+        self.work += size
+        self.joined.append((whole, parts))
+        for value, _ in parts:
+            value.stored = True
+            value.readers.append(whole)
+        return whole
+
+    def _write_row(self, ring: _Value, row: _Value, place: _Value, width: int) -> _Value:
+        if ring.what != "memory":
+            raise NotInLoopsError("a row written to a computed array")
+        stage = max([row.stage, place.stage, *(r.stage for r in ring.readers)])
+        row.stored = True
+        after = _Value(ring.size, ring.kind, "memory", base=ring.base, leaf=ring.leaf)
+        after.stage = stage + 1
+        self.rows.append((stage, after, row, place, width))
+        ring.readers = _Closed()
+        return after
+
+
+class _Closed(list):
+    """Readers of a ring that has been written since."""
+
+    def append(self, _: Any) -> None:
+        raise NotInLoopsError("an array that is read after another version of it was written")
+
+
+_NUMBER, _WHOLE, _YES = ir.DoubleType(), ir.IntType(64), ir.IntType(1)
+_TYPES = {"f": _NUMBER, "i": _WHOLE, "u": _WHOLE, "b": _YES}
+
+
+class _Writer:
+    """Writes a program as a function of LLVM that repeats it."""
+
+    def __init__(self, program: _Program) -> None:
+        self._program = program
+        self.module = ir.Module("loops")
+        pointer = ir.PointerType(_NUMBER)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer, _WHOLE])
+        self._function = ir.Function(self.module, kind, "repeat")
+        for each in self._function.args[:3]:
+            each.add_attribute("noalias")
+        self._buffers = dict(zip("hcw", self._function.args[:3], strict=True))
+        self._builder = ir.IRBuilder(self._function.append_basic_block())
+        self._known: dict[_Value, ir.Value] = {}
+
+    @contextlib.contextmanager
+    def _loop(self, count: Any, before: Sequence[ir.Value] = ()) -> Iterator[tuple[ir.Value, list]]:
+        """A loop, with its index and what it carries along from `before`; its body fills `after`.
+
+        On exit the carried values are in the place of those given.
+        """
+        builder = self._builder
+        entry = builder.block
+        body = self._function.append_basic_block()
+        builder.branch(body)
+        builder.position_at_end(body)
+        index = builder.phi(_WHOLE)
+        index.add_incoming(ir.Constant(_WHOLE, 0), entry)
+        carried = [builder.phi(value.type) for value in before]
+        for phi, value in zip(carried, before, strict=True):
+            phi.add_incoming(value, entry)
+        after: list[ir.Value] = list(carried)
+        yield index, after
+        following = builder.add(index, ir.Constant(_WHOLE, 1))
+        index.add_incoming(following, builder.block)
+        for phi, value in zip(carried, after, strict=True):
+            phi.add_incoming(value, builder.block)
+        last = self._function.append_basic_block()
+        more = builder.icmp_signed("<", following, count)
+        builder.cbranch(more, body, last)
+        builder.position_at_end(last)
+
+    def _at(self, base: tuple[str, int], *more: ir.Value) -> ir.Value:
+        place: ir.Value = ir.Constant(_WHOLE, base[1])
+        for each in more:
+            place = self._builder.add(place, each)
+        return self._builder.gep(self._buffers[base[0]], [place])
+
+    def _load(self, base: tuple[str, int], kind: str, *more: ir.Value) -> ir.Value:
+        value = self._builder.load(self._at(base, *more))
+        if kind in "iu":
+            return self._builder.fptosi(value, _WHOLE)
+        if kind == "b":
+            return self._builder.fcmp_unordered("!=", value, ir.Constant(_NUMBER, 0.0))
+        return value
+
+    def _store(self, value: ir.Value, kind: str, base: tuple[str, int], *more: ir.Value) -> None:
+        if kind in "iu":
+            value = self._builder.sitofp(value, _NUMBER)
+        elif kind == "b":
+            value = self._builder.uitofp(value, _NUMBER)
+        self._builder.store(value, self._at(base, *more))
+
+    def _element(self, s: _Value, index: ir.Value | None) -> ir.Value:
+        """An element of a value, in a loop or outside of any."""
+        if s in self._known:
+            return self._known[s]
+        if s.what == "literal":
+            return ir.Constant(_TYPES[s.kind], s.number)
+        base, more = s.base, [] if s.size == 1 or index is None else [index]
+        if s.what == "part":
+            (source,) = s.sources
+            base = (source.base[0], source.base[1] + s.number)
+        if base is None:
+            raise NotInLoopsError(f"an element of {s.operation} beyond its loop")
+        return self._load(base, s.kind, *more)
+
+    def _compute(self, v: _Value, index: ir.Value | None) -> ir.Value:
+        b = self._builder
+        args = [self._element(s, index) for s in v.sources]
+        kind = v.sources[0].kind if v.sources else v.kind
+        name = v.operation
+        if v.what == "read":
+            place = args[0]
+            if v.number:  # a row
+                place = b.mul(place, ir.Constant(_WHOLE, v.number))
+                place = place if index is None else b.add(place, index)
+            return self._load(v.ring.base, v.kind, place)
+        if name == "iota":
+            return index if v.kind in "iu" else b.sitofp(index, _NUMBER)
+        if name == "convert_element_type":
+            return self._convert(args[0], kind, v.kind)
+        if name in _ORDERED:
+            sign = _ORDERED[name]
+            if kind == "f":
+                compare = b.fcmp_unordered if sign == "!=" else b.fcmp_ordered
+                return compare(sign, *args)
+            return b.icmp_signed(sign, *args)
+        if name in ("max", "min"):
+            sign = ">" if name == "max" else "<"
+            first = b.fcmp_ordered(sign, *args) if kind == "f" else b.icmp_signed(sign, *args)
+            return b.select(first, *args)
+        if name == "clamp":
+            low, x, high = args
+            x = b.select(b.fcmp_ordered("<", x, low), low, x)
+            return b.select(b.fcmp_ordered(">", x, high), high, x)
+        if name == "select_n":
+            return b.select(args[0], args[2], args[1])
+        if name == "integer_pow":
+            return self._power(args[0], v.number)
+        if name in _MATH and not (name == "abs" and kind != "f"):
+            kinds = ir.FunctionType(_NUMBER, [_NUMBER] * len(args))
+            function = self.module.globals.get(_MATH[name]) or ir.Function(self.module, kinds, _MATH[name])
+            function.attributes.add("nounwind")
+            return b.call(function, args)
+        return self._arithmetic(name, kind, args)
+
+    def _arithmetic(self, name: str, kind: str, args: list[ir.Value]) -> ir.Value:
+        b = self._builder
+        if name in ("stop_gradient", "copy"):
+            return args[0]
+        if name == "square":
+            name, args = "mul", args * 2
+        if name == "neg":
+            return b.fneg(args[0]) if kind == "f" else b.neg(args[0])
+        if name == "sign":
+            zero = ir.Constant(_NUMBER, 0.0)
+            up, down = (b.uitofp(b.fcmp_ordered(s, args[0], zero), _NUMBER) for s in "><")
+            return b.fsub(up, down)
+        if name == "not":
+            return b.not_(args[0])
+        of_floats = {"add": b.fadd, "sub": b.fsub, "mul": b.fmul, "div": b.fdiv, "rem": b.frem}
+        of_wholes = {
+            "add": b.add, "sub": b.sub, "mul": b.mul, "div": b.sdiv, "rem": b.srem,
+            "and": b.and_, "or": b.or_, "xor": b.xor,
+            "shift_right_logical": b.lshr, "shift_left": b.shl,
+        }  # fmt: skip
+        known = of_floats if kind == "f" else of_wholes
+        if name not in known:
+            raise NotInLoopsError(f"the operation {name} of numbers of kind {kind}")
+        value = known[name](*args)
+        return b.and_(value, ir.Constant(_WHOLE, _UNSIGNED)) if kind == "u" else value
+
+    def _convert(self, value: ir.Value, before: str, after: str) -> ir.Value:
+        b = self._builder
+        if before == "b":
+            return b.uitofp(value, _NUMBER) if after == "f" else b.zext(value, _WHOLE)
+        if after == "f":
+            return b.sitofp(value, _NUMBER)
+        if after == "b":
+            zero = ir.Constant(_TYPES[before], 0)
+            unequal = b.fcmp_unordered if before == "f" else b.icmp_signed
+            return unequal("!=", value, zero)
+        if before == "f":
+            value = b.fptosi(value, _WHOLE)
+        return b.and_(value, ir.Constant(_WHOLE, _UNSIGNED)) if after == "u" else value
+
+    def _power(self, value: ir.Value, power: int) -> ir.Value:
+        b, result = self._builder, value
+        for _ in range(abs(power) - 1):
+            result = b.fmul(result, value)
+        return result if power > 0 else b.fdiv(ir.Constant(_NUMBER, 1.0), result)
+
+    def write(self, outputs: list[_Value], inputs: list[_Value]) -> None:
+        """Write the function, which repeats carry = step(held, carry)."""
+        last = self._place(outputs, inputs)
+        program, b = self._program, self._builder
+        stages = [v.stage for v in program.values] + [row[0] for row in program.rows]
+        with self._loop(self._function.args[3]):
+            for stage in range(max(stages, default=0) + 1):
+                self._write_stage(stage)
+            news = []
+            for value, leaf in last:
+                if leaf.size == 1:
+                    news.append((self._element(value, None), value.kind, leaf))
+                    continue
+                with self._loop(ir.Constant(_WHOLE, leaf.size)) as (index, _):
+                    self._store(self._element(value, index), value.kind, leaf.base, index)
+            for new, kind, leaf in news:
+                self._store(new, kind, leaf.base)
+        b.ret_void()
+
+    def _place(self, outputs: list[_Value], inputs: list[_Value]) -> list[tuple[_Value, _Value]]:
+        """Give stored values their memory; the outputs that are written at the end, with theirs."""
+        last = []
+        for value, leaf in zip(outputs, inputs, strict=True):
+            if value.what == "memory" and value.base == leaf.base:
+                continue
+            late = any(
+                r.stage > value.stage or r.size != value.size or r.what == "memory"
+                for r in leaf.readers
+            )
+            if value.computed and value.size == leaf.size > 1 and value.base is None and not late:
+                value.base, value.stored = leaf.base, True  # its own place at once
+            else:
+                value.stored = True
+                last.append((value, leaf))
+        program = self._program
+        for value in program.values:
+            for s in value.sources:
+                beyond = s.stage < value.stage - (value.what == "reduced")
+                if s.computed and beyond:
+                    s.stored = True
+        for value in program.values:
+            if value.stored and value.computed and value.base is None and value.size > 1:
+                value.base = ("w", program.work)
+                program.work += value.size
+        return last
+
+    def _write_stage(self, stage: int) -> None:
+        program = self._program
+        for whole, parts in program.joined:
+            if whole.stage != stage:
+                continue
+            buffer, place = whole.base
+            for value, size in parts:
+                with self._loop(ir.Constant(_WHOLE, size)) as (index, _):
+                    self._store(self._element(value, index), value.kind, (buffer, place), index)
+                place += size
+        own = [v for v in program.values if v.stage == stage and v.computed]
+        for v in (v for v in own if v.size == 1):
+            self._known[v] = self._compute(v, None)
+        sums = [v for v in program.values if v.what == "reduced" and v.stage == stage + 1]
+        sizes = [v.size for v in own if v.size > 1] + [v.sources[0].size for v in sums]
+        for size in dict.fromkeys(sizes):
+            vectors = [v for v in own if v.size == size]
+            self._write_loop(size, vectors, [v for v in sums if v.sources[0].size == size])
+        for row_stage, after, row, place, width in program.rows:
+            if row_stage != stage:
+                continue
+            first = self._element(place, None)
+            first = self._builder.mul(first, ir.Constant(_WHOLE, width))
+            with self._loop(ir.Constant(_WHOLE, width)) as (index, _):
+                at = [first, index] if width > 1 else [first]
+                self._store(self._element(row, index), row.kind, after.base, *at)
+
+    def _write_loop(self, size: int, vectors: list[_Value], sums: list[_Value]) -> None:
+        b = self._builder
+        begin = {"reduce_sum": 0, "reduce_max": -np.inf, "reduce_min": np.inf, "argmax": 0}
+        running = [v for v in vectors if v.what == "cumsum"]
+        carried = [ir.Constant(_TYPES[v.kind], 0) for v in running]
+        for v in sums:
+            carried.append(ir.Constant(_TYPES[v.kind], begin[v.operation]))
+            if v.operation == "argmax":
+                carried.append(ir.Constant(_NUMBER, -np.inf))
+        with self._loop(ir.Constant(_WHOLE, size), carried) as (index, after):
+            for v in vectors:
+                if v.what == "cumsum":
+                    place = running.index(v)
+                    value = b.fadd(after[place], self._element(v.sources[0], index))
+                    after[place] = value
+                else:
+                    value = self._compute(v, index)
+                self._known[v] = value
+            place = len(running)
+            for v in sums:
+                here = self._element(v.sources[0], index)
+                if v.operation == "argmax":
+                    here = self._convert(here, v.sources[0].kind, "f") if v.sources[0].kind != "f" else here
+                    above = b.fcmp_ordered(">", here, after[place + 1])
+                    after[place] = b.select(above, index, after[place])
+                    after[place + 1] = b.select(above, here, after[place + 1])
+                    place += 2
+                    continue
+                if v.operation == "reduce_sum":
+                    after[place] = (b.fadd if v.kind == "f" else b.add)(after[place], here)
+                else:
+                    sign = ">" if v.operation == "reduce_max" else "<"
+                    after[place] = b.select(b.fcmp_ordered(sign, after[place], here), after[place], here)
+                place += 1
+            for v in vectors:  # at last: others read what was in its place before
+                if v.stored:
+                    self._store(self._known[v], v.kind, v.base, index)
+        place = len(running)
+        for v in sums:
+            self._known[v] = after[place]
+            place += 2 if v.operation == "argmax" else 1
+        for v in vectors:  # beyond their loop they are in memory
+            del self._known[v]
+
+
+def _written(step: Callable[[Any, Any], Any], held: Any, carry: Any) -> tuple[str, int, np.ndarray]:
+    """Text for LLVM, the numbers that it needs room for, and constants behind those of `held`."""
+    from fluidcc.arrays import jax
+
+    closed = jax.make_jaxpr(step)(held, carry)
+    variables, few = closed.jaxpr.invars, len(jax.tree.leaves(held))
+    sizes = [int(np.prod(v.aval.shape)) for v in variables]
+    program = _Program(sum(sizes[:few]))
+    places = [0, *np.cumsum(sizes[:few]).tolist()][:few] + [0, *np.cumsum(sizes[few:]).tolist()][:-1]
+    inputs = []
+    for k, (variable, size, place) in enumerate(zip(variables, sizes, places, strict=True)):
+        base = ("h" if k < few else "c", place)
+        inputs.append(_Value(size, _kind(variable.aval.dtype), "memory", base=base, leaf=k - few))
+        program.env[variable] = inputs[-1]
+    program.run(closed.jaxpr, closed.consts)
+    writer = _Writer(program)
+    writer.write([program.of(v) for v in closed.jaxpr.outvars], inputs[few:])
+    return str(writer.module), max(program.work, 1), np.concatenate([np.zeros(0), *program.constants])
+
+
+@functools.cache
+def _machine() -> binding.TargetMachine:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    target = binding.Target.from_default_triple()
+    features = binding.get_host_cpu_features().flatten()
+    return target.create_target_machine(binding.get_host_cpu_name(), features, opt=2)
+
+
+def _object(text: str) -> bytes:
+    """Machine code of a text for LLVM."""
+    machine = _machine()
+    module = binding.parse_assembly(text)
+    module.verify()
+    options = binding.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = True
+    passes = binding.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    return machine.emit_object(module)
+
+
+_loaded: list[Any] = []  # engines, whose code is only good as long as they live
+
+
+def _function(code: bytes) -> Any:
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _loaded.append(engine)
+    numbers = ctypes.POINTER(ctypes.c_double)
+    kind = ctypes.CFUNCTYPE(None, numbers, numbers, numbers, ctypes.c_int64)
+    return kind(engine.get_function_address("repeat"))
+
+
+class Loops:
+    """A step as machine code.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fluidcc.loops import Loops
+    >>> loops = Loops(lambda held, carry: carry + held, np.float64(2.0), np.zeros(3))
+    >>> carry = loops.pack(np.zeros(3))
+    >>> loops.repeat(loops.pack(np.float64(2.0)), carry, 5)
+    >>> carry
+    array([10., 10., 10.])
+    """
+
+    def __init__(self, step: Callable[[Any, Any], Any], held: Any, carry: Any) -> None:
+        text, work, self._constants = _written(step, held, carry)
+        self._work, self._code = work, _function(_object(text))
+
+    @staticmethod
+    def pack(tree: Any) -> np.ndarray:
+        """The numbers of a tree, in order."""
+        return np.concatenate([np.zeros(0), *(np.ravel(np.asarray(v, float)) for v in leaves(tree))])
+
+    def repeat(self, held: np.ndarray, carry: np.ndarray, count: int) -> None:
+        """Perform carry = step(held, carry) `count` times, in place; both are packed."""
+        if count > 0:
+            work = np.empty(self._work)
+            buffers = np.concatenate([held, self._constants]), carry, work
+            self._code(*map(_address, buffers), count)
+
+
+def _address(array: np.ndarray) -> Any:
+    return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
