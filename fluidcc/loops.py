@@ -23,7 +23,7 @@ from fluidcc.programs import leaves
 _UNSIGNED = 0xFFFFFFFF
 _SAME = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims"}
 _CALLS = {"pjit", "jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "core_call"}
-_REDUCTIONS = {"reduce_sum", "reduce_max", "reduce_min", "argmax"}
+_REDUCTIONS = {"reduce_sum", "reduce_max", "reduce_min", "reduce_or", "argmax"}
 _ORDERED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _MATH = {"floor": "llvm.floor.f64", "ceil": "llvm.ceil.f64", "sqrt": "llvm.sqrt.f64",
          "abs": "llvm.fabs.f64", "round": "llvm.rint.f64",
@@ -138,6 +138,8 @@ class _Program:
 
     def _result(self, name: str, params: Any, args: list[_Value], shapes: list, out: Any) -> _Value:
         size, kind = int(np.prod(out.shape)), _kind(out.dtype)
+        if size == 0 or (name in _REDUCTIONS and 0 in shapes[0]):
+            return _literal({"reduce_max": -np.inf, "reduce_min": np.inf}.get(name, 0), kind)
         if name in _SAME:
             if args[0].size not in (size, 1):
                 raise NotInLoopsError(f"{name} of {args[0].size} to {size} elements")
@@ -153,8 +155,17 @@ class _Program:
             along = out.shape[params["dimension"]] == size and size > 1
             return self._compute(size, kind, name, []) if along else _literal(0, kind)
         if name in _REDUCTIONS:
-            if args[0].size == size:
-                return _literal(0, kind) if name == "argmax" else args[0]
+            count = int(np.prod(shapes[0]))
+            if args[0].size == 1:  # all elements are alike
+                if name == "argmax":
+                    return _literal(0, kind)
+                sums = name == "reduce_sum" and count > 1
+                factor = _literal(count, kind)
+                return self._compute(1, kind, "mul", [args[0], factor]) if sums else args[0]
+            if size != 1:
+                if size == args[0].size:
+                    return args[0]
+                raise NotInLoopsError(f"{name} of {args[0].size} to {size} elements")
             stage = self._ready(args[0], args[0].size) + 1
             value = _Value(1, kind, "reduced", name, (args[0],), stage)
             self.values.append(value)
@@ -418,7 +429,7 @@ class _Writer:
         """Give stored values their memory; the outputs that are written at the end, with theirs."""
         last = []
         for value, leaf in zip(outputs, inputs, strict=True):
-            if value.what == "memory" and value.base == leaf.base:
+            if leaf.size == 0 or (value.what == "memory" and value.base == leaf.base):
                 continue
             late = any(
                 r.stage > value.stage or r.size != value.size or r.what == "memory"
@@ -470,11 +481,11 @@ class _Writer:
 
     def _write_loop(self, size: int, vectors: list[_Value], sums: list[_Value]) -> None:
         b = self._builder
-        begin = {"reduce_sum": 0, "reduce_max": -np.inf, "reduce_min": np.inf, "argmax": 0}
+        begin = {"reduce_max": -np.inf, "reduce_min": np.inf}
         running = [v for v in vectors if v.what == "cumsum"]
         carried = [ir.Constant(_TYPES[v.kind], 0) for v in running]
         for v in sums:
-            carried.append(ir.Constant(_TYPES[v.kind], begin[v.operation]))
+            carried.append(ir.Constant(_TYPES[v.kind], begin.get(v.operation, 0)))
             if v.operation == "argmax":
                 carried.append(ir.Constant(_NUMBER, -np.inf))
         with self._loop(ir.Constant(_WHOLE, size), carried) as (index, after):
@@ -496,7 +507,9 @@ class _Writer:
                     after[place + 1] = b.select(above, here, after[place + 1])
                     place += 2
                     continue
-                if v.operation == "reduce_sum":
+                if v.operation == "reduce_or":
+                    after[place] = b.or_(after[place], here)
+                elif v.operation == "reduce_sum":
                     after[place] = (b.fadd if v.kind == "f" else b.add)(after[place], here)
                 else:
                     sign = ">" if v.operation == "reduce_max" else "<"

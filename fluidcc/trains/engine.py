@@ -4,11 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.arrays import jax, jnp, lax
+from fluidcc.arrays import jnp, lax
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import MarkingPoint
 from fluidcc.trains import links, senders
-from fluidcc.trains.layout import Kind, KindNumbers, Numbers, Shape
+from fluidcc.trains.files import advance_files
+from fluidcc.trains.layout import Kind, KindNumbers, Numbers, Shape, draws_of_port
 from fluidcc.trains.records import (
     Record,
     between,
@@ -35,25 +36,27 @@ class Run(NamedTuple):
     arrived: tuple[tuple[Array, ...], ...]  # (n, B) packets of each kind that came to each hop
     departed: tuple[tuple[Array, ...], ...]  # that left it, for kinds whose marks are set then
     returned: tuple[tuple[Array, ...], ...]  # (B) ACKs of each kind that came to each link back
+    oldest: Array  # (B) age of the oldest row that was read [steps]
 
 
-def first(shape: Shape, numbers: Numbers, lanes: int, windows: tuple[Any, ...]) -> Run:
-    """A run before its first step."""
-    zero = jnp.zeros(lanes)
+def first(shape: Shape, numbers: Numbers, calls: Any, talkers: Any) -> Run:
+    """A run before its first step, with the calls of each link (ports, B)."""
+    lanes = calls.shape[1]
+    kinds = shape.kinds
+
+    def per_hop(kind: Kind, hops: tuple[int, ...]) -> tuple[Any, ...]:
+        return tuple(np.zeros((kind.count, lanes)) for _ in hops)
+
     return Run(
-        k=jnp.zeros((), jnp.int64),
-        senders=tuple(map(senders.begin, shape.kinds, numbers.kinds, windows)),
-        ports=tuple(links.begin(p, n, lanes) for p, n in zip(shape.ports, numbers.ports, strict=True)),
-        record=first_record(shape.kinds, shape.ports, shape.rows, lanes),
-        arrived=tuple(
-            tuple(jnp.zeros((kind.count, lanes)) for _ in kind.route) for kind in shape.kinds
-        ),
-        departed=tuple(
-            tuple(jnp.zeros((kind.count, lanes)) for _ in kind.route) if kind.marking_point in _LATE else ()
-            for kind in shape.kinds
-        ),
-        returned=tuple(tuple(zero for _ in kind.back) for kind in shape.kinds),
-    )  # fmt: skip
+        k=np.zeros((), np.int64),
+        senders=tuple(map(senders.first_sender, kinds, numbers.kinds)),
+        ports=tuple(map(links.first_port, numbers.ports, calls, talkers)),
+        record=first_record(shape, lanes),
+        arrived=tuple(per_hop(kind, kind.route) for kind in kinds),
+        departed=tuple(per_hop(k, k.route if k.marking_point in _LATE else ()) for k in kinds),
+        returned=tuple(tuple(np.zeros(lanes) for _ in kind.back) for kind in kinds),
+        oldest=np.zeros(lanes),
+    )
 
 
 class _Path(NamedTuple):
@@ -107,8 +110,10 @@ class _Step:
     def now(self) -> Array:
         return self.k.astype(float)[None, None]
 
-    def hear(self, kind: Kind, p: KindNumbers, s: senders.SenderState) -> senders.Heard:
-        """What reaches the senders of a kind."""
+    def hear(
+        self, kind: Kind, p: KindNumbers, s: senders.SenderState
+    ) -> tuple[senders.Heard, Array]:
+        """What reaches the senders of a kind, and the age (B) of what was sent first [steps]."""
         record, step = self.record, self.numbers.step
         end = self.to_receiver(kind, p, self.now() - p.home[-1] / step, len(kind.back))
         path = self.back_to(kind, p, end, len(kind.route))
@@ -129,13 +134,14 @@ class _Step:
                 load = jnp.maximum(load, read(port.load, jnp.floor(path.came[hop])))
             if kind.marking_point is MarkingPoint.REVERSE and port.chance.shape[0]:
                 spared = spared * (1 - read(port.chance, jnp.floor(told)))
-        return senders.Heard(
+        heard = senders.Heard(
             known=sent,
             lost=jnp.maximum(self.lost(kind, path.came) + zero, s.lost),
             marks=marks, quenched=quenched, load=load,
             rtt=jnp.maximum((self.now() - path.sent) * step + zero, p.trip),
             modified=1 - spared,
         )  # fmt: skip
+        return heard, jnp.max(self.now() - path.sent, axis=0)
 
 
     def offer(self, link: int, run: Run) -> tuple[links.Offer, Run]:
@@ -144,7 +150,18 @@ class _Step:
         arrived, returned = [list(a) for a in run.arrived], [list(r) for r in run.returned]
         parts, facts = [], []
         zero = jnp.zeros_like(run.ports[link].accepted)
-        work, number, voice = zero, zero, zero
+        work, number, voice, tagged = zero, zero, zero, zero
+        port, own = shape.ports[link], numbers.ports[link]
+        if port.voice:
+            state, talk = links.talk(own, run.ports[link], numbers.step, self.draw(4))
+            run = run._replace(ports=(*run.ports[:link], state, *run.ports[link + 1 :]))
+            if port.second:
+                voice = talk * own.voice.size
+            else:
+                work, number, tagged = talk * own.voice.size, talk, talk
+        if port.cross:
+            came = links.poisson(own.cross * numbers.step + zero, self.draw(1)[0])
+            work, number, tagged = work + came, number + came, tagged + came
         for kind, p in zip(shape.kinds, numbers.kinds, strict=True):
             for hop in (h for h, k in enumerate(kind.route) if k == link):
                 before = arrived[kind.number][hop]
@@ -168,7 +185,7 @@ class _Step:
                 work = work + (total - before) * jnp.max(p.ack[hop])
                 returned[kind.number][hop] = total
         run = run._replace(arrived=tuple(map(tuple, arrived)), returned=tuple(map(tuple, returned)))
-        return _offer(facts, parts, work, number, voice), run
+        return _offer(facts, parts, work, number, voice, tagged), run
 
     def departing(self, link: int, run: Run) -> tuple[Array, Run]:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
@@ -197,7 +214,9 @@ class _Step:
         return jnp.concatenate(marks), run._replace(departed=tuple(map(tuple, departed)))
 
 
-def _offer(facts: list, parts: list, work: Array, number: Array, voice: Array) -> links.Offer:
+def _offer(
+    facts: list, parts: list, work: Array, number: Array, voice: Array, tagged: Array
+) -> links.Offer:
     """What comes to a link, with what its flows are like."""
 
     def column(value: Any) -> Array:
@@ -217,7 +236,8 @@ def _offer(facts: list, parts: list, work: Array, number: Array, voice: Array) -
     lanes = voice.shape[0]
     return links.Offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
-        work=work, number=number, voice=voice,
+        work=work, number=number, voice=voice, tagged=tagged,
+        maps=bool(facts) and facts[0][0].mapped,
         mapped=column(lambda kind, _: kind.mapped),
         chances=chances,
         capable=column(lambda kind, _: kind.capable),
@@ -250,34 +270,36 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
 
     this = _Step(shape, numbers, run.record, k)
     this.draw = draw
-    states, sent_rings = [], []
+    states, sent_rings, oldest = [], [], run.oldest
     for kind, p, s in zip(shape.kinds, numbers.kinds, run.senders, strict=True):
-        heard = this.hear(kind, p, s)
-        count = kind.count * (
-            int(kind.marking_point is MarkingPoint.REVERSE) + 2 * int(kind.loads and kind.remembers)
-        )
-        s = senders.respond(kind, p, s, heard, now, step, draw(count))
+        heard, age = this.hear(kind, p, s)
+        oldest = jnp.maximum(oldest, age)
+        each = (kind.marking_point is MarkingPoint.REVERSE) + 2 * (kind.loads and kind.remembers)
+        s = senders.respond(kind, p, s, heard, now, step, draw(each * kind.count))
+        if kind.starts:
+            draws = 6 * len(kind.sources) if kind.sources else 2 * kind.count
+            s = advance_files(kind, p, s, now, draw(draws))
         s, _ = senders.send(kind, p, s, now, step)
         states.append(s)
         sent_rings.append(write(run.record.sent[kind.number], k, s.sent))
     this.record = run.record._replace(sent=tuple(sent_rings))
-    run = run._replace(senders=tuple(states))
-    ports, records = list(run.ports), list(run.record.ports)
+    run = run._replace(senders=tuple(states), oldest=oldest)
+    records = list(run.record.ports)
     for link in _order(shape):
         port = shape.ports[link]
         offer, run = this.offer(link, run)
+        ports = list(run.ports)
+        own = draws_of_port(port) - 4 * port.voice - port.cross
         outcome = links.pass_through(
-            port, numbers.ports[link], ports[link], records[link], offer, k, now, step,
-            draw(links.draws(port)),
-        )  # fmt: skip
+            port, numbers.ports[link], ports[link], records[link], offer, k, now, step, draw(own)
+        )
         ports[link], records[link] = outcome.state, outcome.record
         this.record = this.record._replace(ports=tuple(records))
         this.done.add(link)
         if port.signals:
             marks = outcome.marks
             if any(kind.marking_point in _LATE and link in kind.route for kind in shape.kinds):
-                run = run._replace(ports=tuple(ports))
-                late, run = this.departing(link, run)
+                late, run = this.departing(link, run._replace(ports=tuple(ports)))
                 marks = marks + late
             ring = records[link].marks
             records[link] = records[link]._replace(marks=write(ring, k, links.read_last(ring, k) + marks))
@@ -285,7 +307,8 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         if port.rewrites:
             records[link] = links.note_chance(port, numbers.ports[link], ports[link], records[link], k, step)
         this.record = this.record._replace(ports=tuple(records))
-    return run._replace(k=k + 1, ports=tuple(ports), record=this.record)
+        run = run._replace(ports=tuple(ports))
+    return run._replace(k=k + 1, record=this.record)
 
 
 def uniform(keys: Array, k: Array, count: int) -> Array:

@@ -15,15 +15,25 @@ import numpy as np
 
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, MarkingPoint, Signal
 from fluidcc.laws.marking import Plain
+from fluidcc.laws.voice import Voice
 from fluidcc.module import skeleton
 from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
 from fluidcc.programs import leaves, map_tree
-from fluidcc.scenario.network import Network, link_delays, repeated
+from fluidcc.scenario.network import Link, Network, link_delays, repeated
 
 STEPS = 32  # in the shortest round trip
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
 _MOST_ROWS = 20_000  # steps that are remembered
 _LIMITED = 1  # duplicate ACKs that limited transmit needs, which brings about the others
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """An open source: its flows among those of the kind, and the sessions it has room for."""
+
+    first: int
+    count: int
+    sessions: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +58,7 @@ class Kind:
     ticks: bool
     remembers: bool
     starts: bool  # sends files
-    first: int  # packets of the first window
+    sources: tuple[Source, ...]  # open ones that hand files to its flows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +78,8 @@ class Port:
     second: bool  # voice has a queue of its own
     counted: bool  # small packets make numbers differ from work
     rewrites: bool  # its router rewrites ACKs
+    voice: bool
+    cross: int  # 1 if there is cross traffic, else 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +115,23 @@ class KindNumbers(NamedTuple):
     least: Any  # packets that wait before a queue with an average may choose
     arms: Any
     ack: tuple[Any, ...]  # an ACK in packets of each link back
+    initial: Any  # first window
+    opening: Any  # s, before the first data of a connection, without queues
+    openings: Any  # round trips in that
+    most: Any  # sessions in all
+
+
+class VoiceNumbers(NamedTuple):
+    """Calls on a link."""
+
+    arrivals: Any  # 1/s
+    holding: Any  # s
+    most: Any
+    talk: Any  # s
+    silence: Any  # s
+    active: Any
+    packets: Any  # 1/s of a talker
+    size: Any  # of one, in packets of the link
 
 
 class PortNumbers(NamedTuple):
@@ -115,6 +144,8 @@ class PortNumbers(NamedTuple):
     period: tuple[Any, Any]
     share: Any  # of the link for voice with a queue of its own
     drain: Any  # packets that the voice queue holds
+    voice: VoiceNumbers | tuple[()]
+    cross: Any  # packet/s
 
 
 class Numbers(NamedTuple):
@@ -205,6 +236,8 @@ def _grouped(layout: Plan) -> list[list[int]]:
     """Numbers of the flows of each kind."""
     found: dict[Any, list[int]] = {}
     for number, flow in enumerate(layout.flows):
+        if flow.data_flow >= 0:  # a request, which delays the data
+            continue
         found.setdefault(_key(layout.groups[flow.group], flow), []).append(number)
     return list(found.values())
 
@@ -242,8 +275,24 @@ def _kind(layout: Plan, number: int, own: list[int], offsets: tuple[int, ...]) -
         ticks=law.period(ack) is not None,
         remembers=flows.estimator.remembers,
         starts=flows.traffic.starts,
-        first=1 if options.syn else 0,
+        sources=_sources(layout, own),
     )
+
+
+def _sources(layout: Plan, own: list[int]) -> tuple[Source, ...]:
+    """The open sources whose flows are in a kind."""
+    place = {number: k for k, number in enumerate(own)}
+    return tuple(
+        Source(place[source.flows[0]], len(source.flows), source.sessions)
+        for source in layout.sources
+        if layout.groups[source.group].flows.traffic.open and source.flows[0] in place
+    )
+
+
+def _openings(group: GroupPlan) -> float:
+    """Round trips before the first data of a connection: its SYN, and a request with its own."""
+    asks = float(group.flows.traffic.request()) > 0
+    return float(group.options.syn) + asks * (1.0 + float(group.options.syn))
 
 
 def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumbers:
@@ -304,6 +353,10 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         least=option("choice_waiting"),
         arms=option("choice_arms"),
         ack=tuple(_stack(column) for column in zip(*sizes, strict=True)),
+        initial=option("initial_window"),
+        opening=_stack([f.rtt * _openings(g) for f, g in zip(flows, groups, strict=True)]),
+        openings=_stack([_openings(g) for g in groups]),
+        most=np.float64(groups[0].flows.traffic.in_all()),
     )  # fmt: skip
 
 
@@ -326,7 +379,18 @@ def _port(net: Network, k: int, flows: int, counted: bool, rewrites: bool, step:
         second=link.voice is not None and link.voice.discipline == "wfq",
         counted=counted,
         rewrites=rewrites,
+        voice=link.voice is not None,
+        cross=int(float(link.cross) > 0),
     )
+
+
+def _voice(voice: Voice, packet_size: float) -> VoiceNumbers:
+    silence = float(voice.silence())
+    numbers = (
+        voice.offered() / voice.holding, voice.holding, voice.most, voice.talk,
+        max(silence, 1e-9), voice.active, 1 / voice.frame, voice.frame_bytes() / packet_size,
+    )  # fmt: skip
+    return VoiceNumbers(*map(np.float64, numbers))
 
 
 def _port_numbers(net: Network, k: int) -> PortNumbers:
@@ -344,12 +408,22 @@ def _port_numbers(net: Network, k: int) -> PortNumbers:
         period=(np.float64(low), np.float64(high)),
         share=np.float64(share),
         drain=np.float64(drain),
+        voice=() if voice is None else _voice(voice, float(link.packet_size)),
+        cross=np.float64(link.cross),
     )
 
 
 def shortest_trip(net: Network) -> float:
     """The shortest round trip of a network without queues [s]."""
     return min(float(np.min(np.asarray(flows.rtt))) for flows in net.flows)
+
+
+def _longest_wait(link: Link, trip: float) -> float:
+    """A generous time in a queue [s]."""
+    rate = float(link.capacity)
+    if link.voice is not None and link.voice.discipline == "wfq":
+        rate *= 1 - float(link.voice.share)
+    return min(float(link.buffer), 1000.0 + 2 * trip * rate) / rate
 
 
 def lay_out(net: Network, step: float, rows: int | None = None, scale: int = 1) -> Layout:
@@ -377,14 +451,11 @@ def lay_out(net: Network, step: float, rows: int | None = None, scale: int = 1) 
         _port(net, k, crossing[k], k in small, k in rewriting, step) for k in range(len(net.links))
     )
     longest = max(flow.rtt for flow in whole.flows)
-    waits = sum(min(float(k.buffer), 1000.0 + 2 * longest * float(k.capacity)) / float(k.capacity)
-                for k in net.links)  # fmt: skip
+    waits = sum(_longest_wait(link, longest) for link in net.links)
     rows = rows or int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
     if rows > _MOST_ROWS * 16:
         raise PacketError(f"trains would remember {rows} steps of {step:g} s")
-    from fluidcc.trains.links import draws as draws_of
-
-    draws = sum(map(draws_of, ports)) + sum(map(_draws_of_kind, kinds))
+    draws = sum(map(draws_of_port, ports)) + sum(map(draws_of_kind, kinds))
     shape = Shape(tuple(kinds), ports, rows, draws)
     numbers = Numbers(
         tuple(_numbers_of(whole, each, delays) for each in own),
@@ -394,11 +465,23 @@ def lay_out(net: Network, step: float, rows: int | None = None, scale: int = 1) 
     return Layout(whole, shape, numbers, tuple(map(tuple, own)))
 
 
-def _draws_of_kind(kind: Kind) -> int:
+def draws_of_kind(kind: Kind) -> int:
     """Random numbers that the flows of a kind take in a step."""
-    per = (kind.marking_point is not MarkingPoint.ENTRY) * len(kind.route)
-    per += 2 * kind.loads * kind.remembers + 3 * kind.starts
-    return per * kind.count
+    late = kind.marking_point in (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
+    rewritten = kind.marking_point is MarkingPoint.REVERSE
+    files = 6 * len(kind.sources) if kind.sources else 2 * kind.count * kind.starts
+    each = late * len(kind.route) + rewritten + 2 * (kind.loads and kind.remembers)
+    return each * kind.count + files
+
+
+def draws_of_port(port: Port) -> int:
+    """Random numbers that a link takes in a step."""
+    voice = 4 * port.voice
+    if not port.signals and not port.finite:
+        return voice + port.cross
+    spaced = port.blocks + 1 if port.spaced else 0
+    flows = port.flows if port.signals else 0
+    return spaced + flows + port.finite + (port.ticks > 0) + voice + port.cross
 
 
 def chosen_step(net: Network) -> float:

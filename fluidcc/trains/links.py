@@ -5,6 +5,8 @@ Arrays over flows are (N, B) for all flows that cross the link, those of the lin
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fluidcc import ops
 from fluidcc.arrays import jnp
 from fluidcc.laws.law import Arrival
@@ -36,6 +38,23 @@ class PortState(NamedTuple):
     system: Array  # integral of those in the system
     system_squares: Array
     used: Array  # by voice of its own queue, in packets
+    calls: Array
+    talkers: Array
+
+
+_TERMS = 24  # of a Poisson distribution
+
+
+def poisson(mean: Array, u: Array) -> Array:
+    """A Poisson number for a uniform one; of a large mean by its normal quantile."""
+    chance, below, count = jnp.exp(-mean), jnp.exp(-mean), 0.0 * mean
+    for k in range(1, _TERMS):
+        count = count + jnp.where(u > below, 1.0, 0.0)
+        chance = chance * mean / k
+        below = below + chance
+    logit = jnp.log(u / (1 - u))  # quantile of the logistic, of the same spread
+    large = jnp.floor(jnp.maximum(mean + jnp.sqrt(3 * mean) / np.pi * logit, 0.0) + 0.5)
+    return jnp.where(mean < _TERMS / 4, count, large)
 
 
 class Offer(NamedTuple):
@@ -45,7 +64,9 @@ class Offer(NamedTuple):
     work: Array  # (B) packets of anything else
     number: Array  # (B) the same by number
     voice: Array  # (B) packets for the queue of voice
+    tagged: Array  # (B) of the other packets those that may be marked, by number
     mapped: Array  # (N, B) 1 for flows with a probability of their own
+    maps: bool  # whether its first flows have a probability of their own
     chances: Any  # function of the link's probability to theirs (N, B)
     capable: Array  # (N, 1) 1 for flows that are marked, 0 for those whose packets are dropped
     entry: Array  # (N, 1) 1 for flows whose packets are judged as they enter
@@ -54,14 +75,31 @@ class Offer(NamedTuple):
     arms: Array
 
 
-def begin(port: Port, numbers: PortNumbers, lanes: int) -> PortState:
-    """A link before the first step."""
-    zero = jnp.zeros(lanes)
+def first_port(numbers: PortNumbers, calls: Any, talkers: Any) -> PortState:
+    """A link before the first step, with its calls (B)."""
+    zero = np.zeros_like(calls)
     law = map_tree(lambda v: v + zero, numbers.start)
     first = (numbers.period[0] + numbers.period[1]) / 2
-    return PortState(
-        law, zero, zero, zero + first, *([zero] * 13)
-    )
+    return PortState(law, zero, zero, zero + first, *([zero] * 13), calls, talkers)
+
+
+def talk(numbers: PortNumbers, s: PortState, step: Array, u: Array) -> tuple[PortState, Array]:
+    """Calls and talkers after a step, and the packets (B) of those who talk in it.
+
+    Each of the four changes happens at most once in a step on average.
+    """
+    v, zero = numbers.voice, 0.0 * s.calls
+    comes = jnp.floor(step * v.arrivals + zero + u[0])
+    ends = jnp.minimum(jnp.floor(step * s.calls / v.holding + u[1]), s.calls)
+    starts = jnp.floor(step * (s.calls - s.talkers) / v.silence + u[2])
+    stops = jnp.floor(step * s.talkers / v.talk + u[3])
+    share = jnp.where(s.calls > 0, s.talkers / jnp.maximum(s.calls, 1.0), 0.0)
+    # a new call talks as often as others; one that ends was talking as often
+    begun = comes * jnp.where(u[1] < v.active, 1.0, 0.0)
+    hung = ends * jnp.where(u[2] < share, 1.0, 0.0)
+    calls = jnp.minimum(s.calls + comes - ends, v.most)
+    talkers = jnp.clip(s.talkers + starts - stops + begun - hung, 0.0, calls)
+    return s._replace(calls=calls, talkers=talkers), talkers * v.packets * step
 
 
 def deal(amounts: Array, u: Array) -> Array:
@@ -206,6 +244,8 @@ def pass_through(
         chosen = chosen * offer.entry
         spared = offer.capable * jnp.where(mark[None] < offer.below, 1.0, 0.0)
         marks = chosen * spared
+        first = offer.chances(mark)[0] if offer.maps else (chance + judged.signals * share)
+        s = s._replace(marked=s.marked + offer.tagged * first)
         losses = chosen - marks + jnp.floor(drop[None] * offer.flows + each)
         taken += port.flows
     if port.finite:
@@ -274,11 +314,3 @@ def note_chance(port: Port, numbers: PortNumbers, s: PortState, record: PortReco
     queue = held if port.counts_service else jnp.maximum(held - 0.5, 0.0)
     told = probability_of(numbers.law.signal, s, numbers, queue, step).mark + 0.0 * queue
     return record._replace(chance=write(record.chance, k, told))
-
-
-def draws(port: Port) -> int:
-    """Random numbers that a link takes in a step."""
-    if not port.signals and not port.finite:
-        return 0
-    spaced = port.blocks + 1 if port.spaced else 0
-    return spaced + (port.flows if port.signals else 0) + int(port.finite) + int(port.ticks > 0)

@@ -6,7 +6,9 @@ count at time k. Arrays end with the axis of lanes, the runs that are done toget
 
 from typing import Any, NamedTuple
 
-from fluidcc.arrays import jax, jnp, lax
+import numpy as np
+
+from fluidcc.arrays import jnp, lax
 
 Array = Any
 
@@ -90,21 +92,22 @@ def locate(ring: Array, k: Array, count: Array) -> Array:
     return jnp.where(low[0] >= k, k.astype(float), inside)
 
 
-def first_record(kinds: Any, ports: Any, rows: int, lanes: int) -> Record:
+def first_record(shape: Any, lanes: int) -> Record:
     """Rings before anything has been sent."""
-    before = jnp.broadcast_to(jnp.arange(-rows, 0, dtype=float)[:, None], (rows, lanes))
+    rows = shape.rows
+    before = np.broadcast_to(np.arange(-rows, 0, dtype=float)[:, None], (rows, lanes))
 
     def port(p: Any) -> PortRecord:
-        zeros = jnp.zeros((rows, lanes))
+        zeros = np.zeros((rows, lanes))
         return PortRecord(
             accepted=zeros,
             place=before,
             number=zeros if p.counted else zeros[:0],
             load=zeros if p.loads else zeros[:0],
             chance=zeros if p.rewrites else zeros[:0],
-            lost=jnp.zeros((rows if p.signals or p.finite else 0, p.flows, lanes)),
-            marks=jnp.zeros((rows if p.signals else 0, p.flows, lanes)),
+            lost=np.zeros((rows if p.signals or p.finite else 0, p.flows, lanes)),
+            marks=np.zeros((rows if p.signals else 0, p.flows, lanes)),
         )
 
-    sent = tuple(jnp.zeros((rows, kind.count, lanes)) for kind in kinds)
-    return Record(sent, tuple(map(port, ports)))
+    sent = tuple(np.zeros((rows, kind.count, lanes)) for kind in shape.kinds)
+    return Record(sent, tuple(map(port, shape.ports)))

@@ -4,6 +4,7 @@ import concurrent.futures
 import dataclasses
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from fluidcc.loops import Loops
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
+from fluidcc.laws.voice import present_calls
 from fluidcc.packets.accounts import Metrics, PacketRuns, ratio
 from fluidcc.packets.run import check_times, checked_seeds
 from fluidcc.programs import leaves, map_tree, unflatten
@@ -39,18 +41,22 @@ class TrainRuns(PacketRuns):
 
 def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, engine.Run]:
     """Numbers with the starts of the flows of each seed, and the runs before their first step."""
-    kinds, windows = [], []
-    groups, flows = layout.plan.groups, layout.plan.flows
+    kinds = []
+    groups, flows, links = layout.plan.groups, layout.plan.flows, layout.plan.net.links
     for kind, p, own in zip(layout.shape.kinds, layout.numbers.kinds, layout.members, strict=True):
         starts = [groups[flows[f].group].flows.start for f in own]
         low, high = (np.array([[float(getattr(s, e))] for s in starts]) for e in ("low", "high"))
         u = np.stack([np.random.default_rng([s, kind.number]).random(len(own)) for s in seeds], 1)
-        opening = np.array([[flows[f].rtt * groups[flows[f].group].options.syn] for f in own])
-        kinds.append(p._replace(begin=low + (high - low) * u + opening))
-        windows.append(np.float64(groups[flows[own[0]].group].options.initial_window))
+        kinds.append(p._replace(begin=low + (high - low) * u))
     numbers = map_tree(np.asarray, layout.numbers._replace(kinds=tuple(kinds)))
-    run = engine.first(layout.shape, numbers, len(seeds), tuple(windows))
-    return numbers, map_tree(np.asarray, run)
+    calls, talkers = np.zeros((2, len(links), len(seeds)))
+    for k, voice in ((k, link.voice) for k, link in enumerate(links) if link.voice is not None):
+        for lane, seed in enumerate(seeds):
+            rng = np.random.default_rng([seed, len(kinds) + k])
+            present = present_calls(rng.random(), float(voice.offered()), float(voice.most))
+            calls[k, lane] = present
+            talkers[k, lane] = rng.binomial(present, float(voice.active))
+    return numbers, map_tree(np.asarray, engine.first(layout.shape, numbers, calls, talkers))
 
 
 def keys(seeds: Sequence[int]) -> np.ndarray:
@@ -91,6 +97,10 @@ class _Lane:
         return unflatten(self._run, values)
 
 
+class _TooFewRows(Exception):
+    """A packet was under way for longer than steps are remembered."""
+
+
 class _Snapshot:
     """The accounts of a run at one instant."""
 
@@ -106,9 +116,10 @@ def _link(layout: Layout, k: int, before: _Snapshot, after: _Snapshot) -> dict[s
         now, then = (getattr(s.ports[k], name)[0] for s in (after, before))
         return float(now - then)
 
+    capacity = float(layout.numbers.ports[k].capacity)
     queue, system = grown("area") / span, grown("system") / span
     return {
-        "utilization": grown("served") / span / float(layout.numbers.ports[k].capacity),
+        "utilization": (grown("served") + grown("used")) / span / capacity,
         "queue_mean": queue,
         "queue_var": grown("squares") / span - queue**2,
         "number_in_system_mean": system,
@@ -127,17 +138,19 @@ def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[
         (kind, [i for i, f in enumerate(own) if layout.plan.flows[f].group == g])
         for kind, own in enumerate(layout.members)
     ]
+    numbers_of = [[layout.members[kind][i] for i in own] for kind, own in places]
 
     def grown(name: str) -> np.ndarray:
-        pairs = (
-            (getattr(after.senders[kind], name)[own, 0], getattr(before.senders[kind], name)[own, 0])
-            for kind, own in places
-        )
-        return np.concatenate([now - then for now, then in pairs])
+        get = operator.attrgetter(name)
+        pairs = ((get(s.senders[kind])[own, 0] for s in (after, before)) for kind, own in places if own)
+        return np.concatenate([next(pair) - next(pair) for pair in pairs])
 
-    goodput = grown("acked") * 8.0 * size / span
-    sent, acked = float(grown("sent").sum()), float(grown("acked").sum())
-    return {
+    acked_of = dict(zip(itertools.chain(*numbers_of), grown("acked"), strict=True))
+    members = layout.plan.members(g)
+    per = [sum(float(acked_of[f]) for f in own) for own in members]
+    goodput = np.array(per) * 8.0 * size / span
+    sent, acked = float(grown("sent").sum()), sum(per)
+    found = {
         "goodput": float(goodput.mean()),
         "goodput_flows": goodput.tolist(),
         "jain": ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum())),
@@ -149,6 +162,14 @@ def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[
         "window_reductions": float(grown("reductions").sum()),
         "recoveries": float(grown("recoveries").sum()),
     }
+    if layout.plan.groups[g].flows.traffic.starts:
+        found["active"] = float(grown("open_time").sum()) / span / len(members)
+        count = float(grown("files.transfers").sum())
+        mean = ratio(float(grown("files.span_sum").sum()), count)
+        squares = ratio(float(grown("files.span_squares").sum()), count)
+        found |= {"transfers": count, "fct_mean": mean}
+        found["fct_std"] = math.sqrt(max(squares - mean**2, 0.0))
+    return found
 
 
 def _metrics(layout: Layout, before: _Snapshot, after: _Snapshot) -> Metrics:
@@ -177,6 +198,8 @@ class _Job:
             target = round(time / step)
             lane.advance(target - at)
             at = max(at, target)
+            if float(lane.state().oldest[0]) > self.layout.shape.rows - 4:
+                raise _TooFewRows
             if time in edges:
                 snapshots.append(_Snapshot(lane.state(), step))
             if len(self.samples) and time in self.samples:
@@ -238,10 +261,16 @@ def simulate_trains(
     """Simulate a network by trains of packets, once for each seed."""
     check_times(warmup, until)
     chosen = checked_seeds(seeds)
-    layout = lay_out(net, chosen_step(net) if step is None else step)
+    layout = lay_out(net, step or chosen_step(net))
     count = 0 if sample is None else math.floor(until / sample * (1 + 1e-12)) + 1
     times = (sample or 0.0) * np.arange(count)
-    runs, parts, samples = _perform(layout, chosen, until, warmup, times, progress)
+    while True:
+        try:
+            runs, parts, samples = _perform(layout, chosen, until, warmup, times, progress)
+        except _TooFewRows:
+            layout = lay_out(net, float(layout.numbers.step), 4 * layout.shape.rows)
+        else:
+            break
     series = None if sample is None else _series(net, chosen, times, samples)
     return TrainRuns.of(
         chosen, runs, parts, until=until, warmup=warmup, series=series,

@@ -5,10 +5,13 @@ Arrays are (n, B). What is heard lies on the path of the packets backwards: `Hea
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fluidcc import ops
 from fluidcc.arrays import jnp
 from fluidcc.laws.law import Ack, MarkingPoint, Since
 from fluidcc.programs import map_tree
+from fluidcc.trains.files import first_files
 from fluidcc.trains.layout import Kind, KindNumbers
 
 Array = Any
@@ -50,6 +53,8 @@ class SenderState(NamedTuple):
     window_time: Array  # integral of the window while open [packet s]
     open_time: Array
     rtt_sum: Array  # of ACKs [packet s]
+    round_trip: Array  # s, measured last
+    files: Any
 
 
 class Heard(NamedTuple):
@@ -64,10 +69,11 @@ class Heard(NamedTuple):
     modified: Array  # probability that an ACK of now was rewritten
 
 
-def begin(kind: Kind, numbers: KindNumbers, initial: Array) -> SenderState:
-    """Flows before they start; `initial` are their first windows, (n, 1) or a number."""
-    zero = jnp.zeros_like(numbers.begin)
-    law = map_tree(lambda v: v + zero, numbers.window.start(initial + zero))
+def first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
+    """Flows before they start."""
+    zero = np.zeros_like(numbers.begin)
+    law = map_tree(lambda v: v + zero, numbers.window.start(numbers.initial + zero))
+    start = numbers.begin + numbers.opening
     never = zero - _NEVER
     return SenderState(
         law=law,
@@ -76,10 +82,11 @@ def begin(kind: Kind, numbers: KindNumbers, initial: Array) -> SenderState:
         recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never,
         silent_until=never, backoff=zero + 1.0, quiet=zero, permitted=zero + _NEVER,
         fraction=zero, estimate=zero,
-        tick_at=zero + _NEVER if not kind.ticks else numbers.begin,
-        begin=numbers.begin, need=zero if kind.starts else zero + _NEVER, got=zero,
+        tick_at=start if kind.ticks else zero + _NEVER,
+        begin=start, need=zero if kind.starts else zero + _NEVER, got=zero,
         acked=zero, timeouts=zero, reductions=zero, recoveries=zero,
-        window_time=zero, open_time=zero, rtt_sum=zero,
+        window_time=zero, open_time=zero, rtt_sum=zero, round_trip=numbers.trip + zero,
+        files=first_files(kind, numbers, numbers.begin),
     )  # fmt: skip
 
 
@@ -225,6 +232,7 @@ def respond(
         reductions=reductions, recoveries=recoveries,
         window_time=s.window_time + step * shown,
         open_time=s.open_time + jnp.where(shown > 0, step, 0.0), rtt_sum=s.rtt_sum + acks * rtt,
+        round_trip=jnp.where(spoke, rtt, s.round_trip),
     )  # fmt: skip
 
 

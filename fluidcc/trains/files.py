@@ -1,0 +1,199 @@
+"""Files that flows send: when transfers begin and end, by the rules of a source.
+
+A source that is not open is a flow with one session of its own. An open source begins sessions of
+pages of objects, and gives each object to a flow that is free. In a step a source begins at most
+one session and one object, and takes note of one that has ended; what is late is not lost.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fluidcc.arrays import jnp
+from fluidcc.programs import map_tree
+from fluidcc.trains.layout import Kind, KindNumbers
+
+Array = Any
+_NEVER = 1e18  # s
+_LARGEST = 1e9  # packets of a file, objects of a page, pages of a session
+
+
+class OpenState(NamedTuple):
+    """An open source: its next session, and the sessions under way, (m, B)."""
+
+    arrives_at: Array  # (B) s
+    begun: Array  # (B) sessions
+    pages: Array  # left, with the present one; 0 for a place that is free
+    objects: Array  # of the page that have not begun
+    under_way: Array  # objects that have not ended
+    next_at: Array  # s, next object, or page
+    crowded: Array  # (B) 1 if there were too few flows or places
+
+
+class FileState(NamedTuple):
+    """Files of the flows of a kind, (n, B)."""
+
+    next_at: Array  # s, of a flow with a session of its own
+    pages: Array  # left of that session; 0 for no end
+    owner: Array  # place of the session that an object belongs to
+    requested_at: Array  # s
+    ended_at: Array  # s
+    transfers: Array  # ended
+    span_sum: Array  # s
+    span_squares: Array
+    open: tuple[OpenState, ...]
+
+
+def first_files(kind: Kind, numbers: KindNumbers, starts: Any) -> FileState | tuple[()]:
+    """Files before the first step; flows with a session of their own begin at `starts` (n, B)."""
+    if not kind.starts:
+        return ()
+    zero = np.zeros_like(starts)
+    lanes = starts.shape[1]
+    pages = np.ceil(np.minimum(np.asarray(numbers.traffic.pages(0.5), float), _LARGEST)) + zero
+    sources = []
+    for source in kind.sources:
+        places = np.zeros((source.sessions, lanes))
+        one = np.zeros(lanes)
+        sources.append(OpenState(one, one, places, places, places, places + _NEVER, one))
+    return FileState(
+        starts + zero, pages, zero, zero, zero - _NEVER, zero, zero, zero, tuple(sources)
+    )
+
+
+def _count(value: Array) -> Array:
+    return jnp.ceil(jnp.clip(value, 1.0, _LARGEST))
+
+
+def _pick(values: Array, chosen: Array) -> Array:
+    """The value (B) at the one place (m, B) that is chosen, or 0."""
+    return jnp.sum(jnp.where(chosen, values, 0.0), axis=0)
+
+
+def _first(mask: Array) -> Array:
+    """The mask (m, B) with only its first place."""
+    place = jnp.argmax(mask, axis=0)
+    index = jnp.arange(mask.shape[0])[:, None]
+    return mask & (index == place[None])
+
+
+def _one(law: Any) -> Any:
+    """A law of a source with numbers for (B): those of its first flow."""
+    return map_tree(lambda v: v if np.ndim(v) == 0 else v[0], law)
+
+
+def _end(f: FileState, done: Array, now: Array) -> FileState:
+    span = jnp.where(done, now - f.requested_at, 0.0)
+    return f._replace(
+        transfers=f.transfers + jnp.where(done, 1.0, 0.0), span_sum=f.span_sum + span,
+        span_squares=f.span_squares + span**2,
+        ended_at=jnp.where(done, now, f.ended_at),
+    )  # fmt: skip
+
+
+def advance_files(kind: Kind, p: KindNumbers, s: Any, now: Array, u: Array) -> Any:
+    """Senders after the files that end and begin in a step; `u` are its random numbers."""
+    if not kind.starts:
+        return s
+    f, active = s.files, s.need > 0
+    done = active & (s.got >= s.need)
+    if not kind.sources:
+        f = _end(f, done, now)
+        left = jnp.where(done & (f.pages > 0), f.pages - 1, f.pages)
+        over = done & (f.pages == 1)
+        pause = p.traffic.pause(u[: kind.count]) + 0.0 * s.sent
+        next_at = jnp.where(done, jnp.where(over, _NEVER, now + pause), f.next_at)
+        starting = (~active | done) & (now >= next_at)
+        size = _count(p.traffic.size(u[kind.count :]) + 0.0 * s.sent)
+        next_at = jnp.where(starting, _NEVER, next_at)
+        s = s._replace(need=jnp.where(done, 0.0, s.need))
+        return _begin(kind, p, s._replace(files=f._replace(next_at=next_at, pages=left)), starting, size, now)
+    starting, size, owner = done & False, 0.0 * s.sent, f.owner
+    sources, ending = [], done & False
+    for k, (source, o) in enumerate(zip(kind.sources, f.open, strict=True)):
+        draws = u[6 * k : 6 * k + 6]
+        index = jnp.arange(kind.count)[:, None]
+        own = (index >= source.first) & (index < source.first + source.count)
+        law = _one(p.traffic)
+        o, ended = _after_end(o, _first(done & own), f.owner, law, now, draws)
+        o = _new_session(o, law, now, jnp.min(f.next_at, axis=0), p.most, draws)
+        o, place, emits = _new_object(o, law, now, draws)
+        free = _first(own & ~active)
+        given = free & emits[None]
+        crowded = emits & ~jnp.any(own & ~active, axis=0)
+        o = o._replace(crowded=jnp.maximum(o.crowded, jnp.where(crowded, 1.0, 0.0)))
+        starting, ending = starting | given, ending | ended
+        size = jnp.where(given, _count(law.size(draws[0]))[None] + 0.0 * size, size)
+        owner = jnp.where(given, place[None] + 0.0 * owner, owner)
+        sources.append(o)
+    f = _end(f, ending, now)._replace(owner=owner, open=tuple(sources))
+    s = s._replace(need=jnp.where(ending, 0.0, s.need), files=f)
+    return _begin(kind, p, s, starting, size, now)
+
+
+def _after_end(o: OpenState, ended: Array, owner: Array, law: Any, now: Array, u: Array) -> tuple[OpenState, Array]:
+    """The sessions after the end of the object of a flow (n, B): the next page, or the end."""
+    some = jnp.any(ended, axis=0)
+    place = _pick(owner, ended)
+    mine = (jnp.arange(o.pages.shape[0], dtype=float)[:, None] == place[None]) & some[None]
+    under_way = o.under_way - jnp.where(mine, 1.0, 0.0)
+    over = mine & (under_way < 0.5) & (o.objects < 0.5)
+    pages = jnp.where(over, o.pages - 1, o.pages)
+    pause = law.pause(u[1]) + 0.0 * now
+    next_at = jnp.where(over, jnp.where(pages > 0, now + pause[None], _NEVER), o.next_at)
+    return o._replace(under_way=under_way, pages=pages, next_at=next_at), ended
+
+
+def _new_session(o: OpenState, law: Any, now: Array, begin: Array, most: Array, u: Array) -> OpenState:
+    """A session that begins, if it is time."""
+    due = (now >= o.arrives_at) & (o.begun < most) & (now >= begin)
+    first = due & (o.arrives_at <= 0)  # the source itself begins, and waits
+    gap = law.arrival(u[2])
+    comes = due & ~first
+    free = _first((o.pages < 0.5) & (o.under_way < 0.5))
+    given = free & comes[None]
+    crowded = comes & ~jnp.any((o.pages < 0.5) & (o.under_way < 0.5), axis=0)
+    return o._replace(
+        arrives_at=jnp.where(first, now + gap, jnp.where(comes, o.arrives_at + gap, o.arrives_at)),
+        begun=o.begun + jnp.where(comes, 1.0, 0.0),
+        pages=jnp.where(given, _count(law.pages(u[3]) + 0.0 * gap)[None], o.pages),
+        objects=jnp.where(given, 0.0, o.objects),
+        next_at=jnp.where(given, now, o.next_at),
+        crowded=jnp.maximum(o.crowded, jnp.where(crowded, 1.0, 0.0)),
+    )  # fmt: skip
+
+
+def _new_object(o: OpenState, law: Any, now: Array, u: Array) -> tuple[OpenState, Array, Array]:
+    """The next object of a session, if one is due: the place of its session, and whether."""
+    chosen = _first((o.pages > 0.5) & (now >= o.next_at))
+    emits = jnp.any(chosen, axis=0)
+    fresh = _count(law.objects(u[4]) + 0.0 * now)
+    before = jnp.where(o.objects < 0.5, fresh[None] + 0.0 * o.objects, o.objects)
+    objects = jnp.where(chosen, before - 1, o.objects)
+    gap = law.gap(u[5]) + 0.0 * now
+    next_at = jnp.where(chosen, jnp.where(objects > 0.5, now + gap[None], _NEVER), o.next_at)
+    index = jnp.arange(o.pages.shape[0], dtype=float)[:, None] + 0.0 * o.pages
+    under_way = o.under_way + jnp.where(chosen, 1.0, 0.0)
+    after = o._replace(objects=objects, next_at=next_at, under_way=under_way)
+    return after, _pick(index, chosen), emits
+
+
+def _begin(kind: Kind, p: KindNumbers, s: Any, starting: Array, size: Array, now: Array) -> Any:
+    """Begin transfers on new connections."""
+    zero = 0.0 * s.sent
+    fresh = map_tree(lambda v: v + zero, p.window.start(p.initial + zero))
+
+    def new(value: Any, old: Array) -> Array:
+        return jnp.where(starting, value, old)
+
+    opening = p.opening + (p.opening > 0) * jnp.maximum(s.round_trip - p.trip, 0.0) * p.openings
+    return s._replace(
+        law=map_tree(lambda a, b: jnp.where(starting, a, b), fresh, s.law),
+        threshold=new(p.threshold, s.threshold), need=new(size, s.need), got=new(0.0, s.got),
+        recover=new(s.sent - 1.0, s.recover), reacted_at=new(-_NEVER, s.reacted_at),
+        dropped=new(0.0, s.dropped), repaired_at=new(-_NEVER, s.repaired_at),
+        silent_until=new(-_NEVER, s.silent_until), backoff=new(1.0, s.backoff),
+        pending=new(0.0, s.pending), quiet=new(0.0, s.quiet), estimate=new(0.0, s.estimate),
+        begin=new(now + opening, s.begin), tick_at=new(now + opening, s.tick_at),
+        files=s.files._replace(requested_at=new(now, s.files.requested_at)),
+    )  # fmt: skip
