@@ -274,7 +274,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
     for kind, p, s in zip(shape.kinds, numbers.kinds, run.senders, strict=True):
         heard, age = this.hear(kind, p, s)
         oldest = jnp.maximum(oldest, age)
-        each = (kind.marking_point is MarkingPoint.REVERSE) + 2 * (kind.loads and kind.remembers)
+        each = (kind.marking_point is MarkingPoint.REVERSE) + kind.decodes
         s = senders.respond(kind, p, s, heard, now, step, draw(each * kind.count))
         if kind.starts:
             draws = 6 * len(kind.sources) if kind.sources else 2 * kind.count

@@ -192,6 +192,7 @@ def _begin(kind: Kind, p: KindNumbers, s: Any, starting: Array, size: Array, now
         threshold=new(p.threshold, s.threshold), need=new(size, s.need), got=new(0.0, s.got),
         recover=new(s.sent - 1.0, s.recover), reacted_at=new(-_NEVER, s.reacted_at),
         dropped=new(0.0, s.dropped), repaired_at=new(-_NEVER, s.repaired_at),
+        resent=new(-1.0, s.resent),
         silent_until=new(-_NEVER, s.silent_until), backoff=new(1.0, s.backoff),
         pending=new(0.0, s.pending), quiet=new(0.0, s.quiet), estimate=new(0.0, s.estimate),
         begin=new(now + opening, s.begin), tick_at=new(now + opening, s.tick_at),

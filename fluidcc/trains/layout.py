@@ -23,6 +23,7 @@ from fluidcc.scenario.network import Link, Network, link_delays, repeated
 
 STEPS = 32  # in the shortest round trip
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
+_DECODES = 16  # most hashes that a receiver compares in a step
 _MOST_ROWS = 20_000  # steps that are remembered
 _LIMITED = 1  # duplicate ACKs that limited transmit needs, which brings about the others
 
@@ -56,7 +57,7 @@ class Kind:
     recovery: str
     integer_windows: bool
     ticks: bool
-    remembers: bool
+    decodes: int  # packets of a step whose hashes a receiver compares; 0 if it remembers nothing
     starts: bool  # sends files
     sources: tuple[Source, ...]  # open ones that hand files to its flows
 
@@ -242,7 +243,9 @@ def _grouped(layout: Plan) -> list[list[int]]:
     return list(found.values())
 
 
-def _kind(layout: Plan, number: int, own: list[int], offsets: tuple[int, ...]) -> Kind:
+def _kind(
+    layout: Plan, number: int, own: list[int], offsets: tuple[int, ...], decodes: int
+) -> Kind:
     flow = layout.flows[own[0]]
     group = layout.groups[flow.group]
     flows, options = group.flows, group.options
@@ -273,7 +276,7 @@ def _kind(layout: Plan, number: int, own: list[int], offsets: tuple[int, ...]) -
         recovery=recovery,
         integer_windows=options.integer_windows,
         ticks=law.period(ack) is not None,
-        remembers=flows.estimator.remembers,
+        decodes=decodes if group.flows.feedback.loads and flows.estimator.remembers else 0,
         starts=flows.traffic.starts,
         sources=_sources(layout, own),
     )
@@ -441,7 +444,9 @@ def lay_out(net: Network, step: float, rows: int | None = None, scale: int = 1) 
         offsets = tuple(crossing[k] for k in route)
         for k in route:
             crossing[k] += len(numbers)
-        kinds.append(_kind(whole, len(kinds), numbers, offsets))
+        rate = min(float(net.links[k].capacity) for k in route) / len(numbers)
+        decodes = max(2, min(math.ceil(2 * rate * step), _DECODES))
+        kinds.append(_kind(whole, len(kinds), numbers, offsets, decodes))
     small = {k for kind in kinds for k in kind.back}
     small |= {b.link for b in whole.background if b.voice is not None and not b.has_own_class}
     rewriting = {
@@ -470,7 +475,7 @@ def draws_of_kind(kind: Kind) -> int:
     late = kind.marking_point in (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
     rewritten = kind.marking_point is MarkingPoint.REVERSE
     files = 6 * len(kind.sources) if kind.sources else 2 * kind.count * kind.starts
-    each = late * len(kind.route) + rewritten + 2 * (kind.loads and kind.remembers)
+    each = late * len(kind.route) + rewritten + kind.decodes
     return each * kind.count + files
 
 

@@ -36,6 +36,7 @@ class SenderState(NamedTuple):
     reacted_at: Array  # s
     dropped: Array  # 1 if that was to a quench for a loss
     repaired_at: Array  # s, end of the recovery
+    resent: Array  # `sent` up to which packets of the recovery are sent again
     silent_until: Array  # s, end of a timeout
     backoff: Array
     quiet: Array  # s since the last ACK
@@ -79,7 +80,7 @@ def first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
         law=law,
         threshold=numbers.threshold + zero,
         sent=zero, known=zero, lost=zero, marks=zero, quenched=zero, pending=zero,
-        recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never,
+        recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never, resent=zero - 1.0,
         silent_until=never, backoff=zero + 1.0, quiet=zero, permitted=zero + _NEVER,
         fraction=zero, estimate=zero,
         tick_at=start if kind.ticks else zero + _NEVER,
@@ -133,6 +134,7 @@ def respond(
     late = lossy & (fresh & ~enough)
     if kind.recovery == "reno":
         late = late | (lossy & ~fresh & repairing)
+    late = late | (lossy & after & (heard.known <= s.resent))  # of a packet sent again
     base = jnp.minimum(window(law), rules.max_window)
     if kind.integer_windows:
         base = jnp.floor(base)
@@ -158,6 +160,8 @@ def respond(
     backoff = jnp.where(late_all, jnp.minimum(backoff * 2, _MOST_BACKOFF), backoff)
     repaired_at = jnp.where(late_all, now, repaired_at)
     recover = jnp.where(cutting | late, s.sent, s.recover)
+    resent = jnp.where(fresh & ~late, s.sent + losses, s.resent + losses)
+    resent = jnp.where(late_all | (heard.known > resent), -1.0, resent)
     reacted_at, dropped = s.reacted_at, s.dropped
     reductions, recoveries = s.reductions, s.recoveries + jnp.where(fresh & ~late, 1.0, 0.0)
     # marks and quenches
@@ -167,15 +171,15 @@ def respond(
         if kind.gated:
             since = Since(now - reacted_at, rtt, jnp.where(after, 1.0, 0.0), dropped)
             ready = (p.reaction.ready(since) + zero > 0) & calm & ~cutting
-            quenches = heard.quenched - s.quenched if kind.quench else zero
-            for rule, count in ((rules.on_mark, told), (rules.on_loss, quenches)):
-                if rule is rules.on_loss and not kind.quench:
-                    continue
+            signals = [(rules.on_mark, told, 0.0)]
+            if kind.quench:
+                signals.append((rules.on_loss, heard.quenched - s.quenched, 1.0))
+            for rule, count, lost in signals:
                 law, hit, wanted = _cut(kind, rules, law, rule, ack(zero, 1.0 + zero), (count > 0) & ready, least)
                 threshold = jnp.where(hit, jnp.maximum(jnp.floor(wanted), 2.0), threshold)
                 recover = jnp.where(hit, s.sent, recover)
                 reacted_at = jnp.where(hit, now, reacted_at)
-                dropped = jnp.where(hit, 0.0 if rule is rules.on_mark else 1.0, dropped)
+                dropped = jnp.where(hit, lost, dropped)
                 reductions = reductions + jnp.where(hit, 1.0, 0.0)
                 ready = ready & ~hit
         else:
@@ -225,7 +229,7 @@ def respond(
     return s._replace(
         law=law, threshold=threshold, known=heard.known, lost=heard.lost, marks=heard.marks,
         quenched=heard.quenched if kind.quench else s.quenched, pending=pending, recover=recover,
-        reacted_at=reacted_at, dropped=dropped, repaired_at=repaired_at, silent_until=silent_until,
+        reacted_at=reacted_at, dropped=dropped, repaired_at=repaired_at, resent=resent, silent_until=silent_until,
         backoff=backoff, quiet=jnp.where(spoke, 0.0, quiet), permitted=permitted,
         fraction=fraction, estimate=estimate, tick_at=tick_at, got=s.got + acks,
         acked=s.acked + acks, timeouts=s.timeouts + jnp.where(late_all, 1.0, 0.0),
@@ -267,19 +271,14 @@ def _loads(kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, acks: Array
     if not kind.loads:
         return 0.0 * s.sent, s.estimate
     load = heard.load + 0.0 * s.sent
-    if not kind.remembers:
+    if not kind.decodes:
         return load, jnp.where(acks > 0, load, s.estimate)
-    estimate, before = s.estimate, s.estimate
-    whole = jnp.floor(s.fraction + acks)
-    for j in range(2):
+    estimate = s.estimate
+    for j in range(kind.decodes):
         hashed = u[j * kind.count : (j + 1) * kind.count]
         moved = estimate + p.estimator.decode(estimate, hashed, load)
-        estimate = jnp.where(whole > j, moved, estimate)
-    # more packets than that move it by their mean
-    left = jnp.clip(whole - 2.0, 0.0, 64.0)
-    mean = p.estimator.mean(estimate, load)
-    estimate = jnp.where(left > 0, estimate + mean * jnp.minimum(left, 1.0), estimate)
-    return estimate, estimate
+        estimate = jnp.where(acks > j, moved, estimate)
+    return p.estimator.known_load(estimate, load), estimate
 
 
 def _permit(kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, acks: Array, most: Array, u: Array) -> tuple[Array, Array]:
