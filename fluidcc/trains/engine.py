@@ -131,7 +131,7 @@ class _Step:
             if kind.quench and port.lost.shape[0]:
                 quenched = quenched + jnp.ceil(read_flows(port.lost, event_row(told), *where) - 1e-6)
             if kind.loads and port.load.shape[0]:
-                load = jnp.maximum(load, read(port.load, jnp.floor(path.came[hop])))
+                load = jnp.maximum(load, read(port.load, event_row(path.came[hop])))
             if kind.marking_point is MarkingPoint.REVERSE and port.chance.shape[0]:
                 spared = spared * (1 - read(port.chance, jnp.floor(told)))
         heard = senders.Heard(

@@ -54,6 +54,7 @@ class Kind:
     sticky: bool  # echoes are repeated until confirmed
     grow_on_echo: bool
     gated: bool  # the reaction lets some signals pass only
+    tells: bool  # a mark counts as the largest load factor from then on
     recovery: str
     integer_windows: bool
     ticks: bool
@@ -273,6 +274,7 @@ def _kind(
         sticky=group.ecn_echo and repeated(flows, options.echo),
         grow_on_echo=options.grow_on_echo,
         gated=gated,
+        tells=law.marks_tell_load and flows.estimator.remembers,
         recovery=recovery,
         integer_windows=options.integer_windows,
         ticks=law.period(ack) is not None,
@@ -377,7 +379,7 @@ def _port(net: Network, k: int, flows: int, counted: bool, rewrites: bool, step:
         waits=law.waits,
         counts_service=law.counts_service,
         finite=math.isfinite(float(link.buffer)),
-        signals=marks > 0 or drops > 0,
+        signals=flows > 0 and (marks > 0 or drops > 0),
         loads=law.loads,
         second=link.voice is not None and link.voice.discipline == "wfq",
         counted=counted,

@@ -138,7 +138,7 @@ def _judge(port: Port, numbers: PortNumbers, s: PortState, offer: Offer, step: A
         seen_queue = found + 1.0 if port.counts_service else waiting
         if port.averages:
             idle = jnp.maximum(capacity * span - part - found, 0.0)
-            pause = Arrival(idle, 0.0 * idle, 0.0 * idle, capacity)
+            pause = Arrival(idle, 0.0 * idle, 0.0 * idle, capacity, 0.0 * idle)
             x = _add(x, law.on_arrival(x, pause))
         x = _add(x, law.on_arrival(x, Arrival(part, span + 0.0 * part, seen_queue, capacity)))
         one = Arrival(1.0 + 0.0 * part, span / ops.maximum(part, 1e-12), seen_queue, capacity)

@@ -116,7 +116,7 @@ def respond(
     rtt = heard.rtt + zero
     delay = jnp.maximum(rtt - p.trip, 0.0)
     share = jnp.where(spoke, jnp.clip(marks / jnp.where(spoke, acks, 1.0), 0.0, 1.0), 0.0)
-    load, estimate = _loads(kind, p, s, heard, acks, u)
+    load, estimate = _loads(kind, p, s, heard, acks, marks, u)
 
     def ack(count: Array, marked: Array) -> Ack:
         return Ack(count, jnp.where(spoke, quiet, 0.0), rtt, load + zero, marked, delay)
@@ -148,9 +148,11 @@ def respond(
     law = _chosen(cutting, landed, law)
     law = _chosen(late, rules.with_window(law, 1.0 + zero), law)
     repairs = losses * rtt if kind.recovery == "newreno" else rtt
-    repaired_at = jnp.where(fresh & ~late, now + repairs, s.repaired_at)
+    # a loss in a window that a signal has cut is repaired without another cut
+    begins = lossy & ~late & (fresh | ~repairing)
+    repaired_at = jnp.where(begins, now + repairs, s.repaired_at)
     if kind.recovery == "newreno":
-        repaired_at = jnp.where(lossy & ~fresh, jnp.maximum(repaired_at, now) + repairs, repaired_at)
+        repaired_at = jnp.where(lossy & ~begins, repaired_at + repairs, repaired_at)
     backoff = jnp.where(after & spoke, 1.0, s.backoff)
     timer = jnp.maximum(p.min_rto, 2 * rtt) * backoff
     stalled = open_ & ~silent & (jnp.minimum(window(law), rules.max_window) < 1.0) & (flight < 0.5)
@@ -266,7 +268,9 @@ def _leaves(tree: Any) -> list[Any]:
     return leaves(tree)
 
 
-def _loads(kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, acks: Array, u: Array) -> tuple[Array, Array]:
+def _loads(
+    kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, acks: Array, marks: Array, u: Array
+) -> tuple[Array, Array]:
     """The load factor that a sender knows, and the receiver's estimate."""
     if not kind.loads:
         return 0.0 * s.sent, s.estimate
@@ -278,7 +282,11 @@ def _loads(kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, acks: Array
         hashed = u[j * kind.count : (j + 1) * kind.count]
         moved = estimate + p.estimator.decode(estimate, hashed, load)
         estimate = jnp.where(acks > j, moved, estimate)
-    return p.estimator.known_load(estimate, load), estimate
+    known = p.estimator.known_load(estimate, load)
+    if kind.tells:  # the sender reacts to the mark itself by the estimate before it
+        most = estimate + p.estimator.decode(estimate, 1.0 + 0.0 * estimate, _NEVER + 0.0 * load)
+        estimate = jnp.where(marks > 0, most, estimate)
+    return known, estimate
 
 
 def _permit(kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, acks: Array, most: Array, u: Array) -> tuple[Array, Array]:
