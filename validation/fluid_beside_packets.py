@@ -166,8 +166,9 @@ FAMILIES = {"queues": queue_laws, "windows": window_laws, "low": low_windows, "f
 def measure(case: Case) -> list[Row]:
     """Queue, share of packets with a signal, and goodput of a case in both engines."""
     if case.moving:
-        times = {"until": case.until, "warmup": case.warmup}
-        both = compare(case.net, seeds=SEEDS, levels=WITHOUT_TRAINS, **times)
+        both = compare(
+            case.net, until=case.until, warmup=case.warmup, seeds=SEEDS, levels=WITHOUT_TRAINS
+        )
         rows = {r.name.split(".")[2]: r for r in both.rows}
         wanted = (rows["queue"], rows["mark_fraction"], rows["utilization"])
         return [

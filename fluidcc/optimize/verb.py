@@ -305,8 +305,9 @@ def verify(
     """
     settling, checks, both, message = [], [], None, ""
     try:
-        times = {"until": runs.until, "warmup": runs.warmup}
-        both = compare(net, seeds=runs.seeds, levels=WITHOUT_TRAINS, **times)
+        both = compare(
+            net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds, levels=WITHOUT_TRAINS
+        )
         if both.packets is not None:
             both.packets.complete()
     except (PacketError, ValueError) as error:

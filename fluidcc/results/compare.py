@@ -430,9 +430,10 @@ def _link_rows(sides: _Sides) -> list[Row]:
             if run is not None:
                 weighted = weights and getattr(run, weights)
                 moving = _mean(getattr(run, quantity), sides.late, weighted)
-            means = (_number(own[quantity]) for own in both)
+            mean, population = (_number(own[quantity]) for own in both)
             seen = sides.seen("links", name, quantity)
-            rows.append(sides.row(f"links.{name}.{quantity}", unit, *means, moving, *seen))
+            label = f"links.{name}.{quantity}"
+            rows.append(sides.row(label, unit, mean, population, moving, *seen))
         rows += _oscillation_rows(sides, name)
     return rows
 
@@ -486,9 +487,10 @@ def _flow_rows(sides: _Sides) -> list[Row]:
             run = fluid.flows[name]
             arriving = (run.rate * (1 - run.loss_fraction))[sides.late]
             moving = _number(bits * np.average(arriving, axis=1, weights=run.n).mean())
-        means = (_number(bits * own[name]) for own in both)
+        mean, population = (_number(bits * own[name]) for own in both)
         seen = sides.seen("flows", name, "goodput")
-        rows.append(sides.row(f"flows.{name}.goodput", "bit/s", *means, moving, *seen))
+        label = f"flows.{name}.goodput"
+        rows.append(sides.row(label, "bit/s", mean, population, moving, *seen))
     return rows
 
 
