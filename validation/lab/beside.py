@@ -6,6 +6,7 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from fluidcc.bundled import bundled
@@ -66,15 +67,15 @@ class Beside:
         return value / self.packets - 1 if known else None
 
 
-def table() -> list[Beside]:
-    """Every quantity of every scenario, in the order of ``validation/compare_all.csv``, if it is
-    there.
+def table(file: Path | None = None) -> list[Beside]:
+    """Every quantity of every scenario, in the order of a file, by default
+    ``validation/compare_all.csv``, if it is there.
     """
 
     def number(text: str | None) -> float | None:
         return float(text) if text else None
 
-    file, found = bundled("validation") / "compare_all.csv", []
+    file, found = file or bundled("validation") / "compare_all.csv", []
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     for row in csv.DictReader(text.splitlines()):
         fluid = number(row["fluid"])
