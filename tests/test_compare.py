@@ -85,6 +85,15 @@ def test_trains_are_trusted_unless_they_refuse():
     assert level == "population" and reason.endswith("trains: flows.x: a law without trains")
 
 
+def test_a_network_that_trains_refuse_is_compared_all_the_same():
+    net = fc.replace(fc.load("hollot2001/slow"), {"flow.n": 1e6})
+    both = fc.compare(net, until=1.0, levels=("mean", "trains"), trajectory=False)
+    assert both.trains is None and "expected at most 200000" in both.trains_message
+    assert both.level == "packets" and both.trains_message in both.level_reason
+    assert not both.message and all(row.recommended is None for row in both.rows)
+    assert both.trains_message in repr(both) and both.to_dict()["trains"] is None
+
+
 def test_levels_that_are_left_out_are_not_trusted():
     level, reason = rule("hollot2001/pi", ("mean", "population", "packets"))
     assert level == "population" and "trains: left out" in reason

@@ -264,7 +264,8 @@ def compare(
         asked, equilibrium=eq, population=noise, warnings=warnings, refused=refused
     )
     coarse = ["fluid"] * (fluid is not None and not known)
-    coarse += [] if seen else engines
+    ran = [engine for engine in engines if engine != "trains" or trains is not None]
+    coarse += [] if seen else ran
     late = points >= warmup
     sides = _Sides(as_fluid(net), asked, choice, eq, noise, fluid, trains, packets, late, coarse)
     rows = (*_link_rows(sides), *_flow_rows(sides))
