@@ -82,3 +82,5 @@ from fluidcc.sweep.progress import Progress as Progress
 from fluidcc.sweep.result import Sweep as Sweep
 from fluidcc.sweep.run import sweep as sweep
 from fluidcc.sweep.simulate_map import simulate_map as simulate_map
+from fluidcc.trains.run import TrainRuns as TrainRuns
+from fluidcc.trains.run import simulate_trains as simulate_trains

@@ -38,8 +38,13 @@ def packets():
     return fc.simulate_packets(NET, until=20.0, warmup=5.0, seeds=(1, 2))
 
 
+def trains():
+    """Two seeds of one group."""
+    return fc.simulate_trains(NET, until=20.0, warmup=5.0, seeds=(1, 2))
+
+
 def comparison():
-    """All quantities in both engines."""
+    """All quantities at all levels."""
     return fc.compare(NET, until=20.0, warmup=5.0, seeds=(1, 2))
 
 
@@ -148,6 +153,7 @@ RESULTS = {
     "Sweep": sweep,
     "SweepData": sweep_data,
     "Tradeoff": tradeoff,
+    "TrainRuns": trains,
     "Trajectory": trajectory,
 }
 """Results by the names of their classes: what shows itself as tables."""

@@ -1,4 +1,4 @@
-"""Both engines side by side, and the formulas of the model that they share."""
+"""The levels of description side by side, and the formulas of the model that they share."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import fluidcc as fc
 from fluidcc.laws import RED, HalveOnly, Loss, PerMark, Reno
 from fluidcc.results.compare import throughputs
 from fluidcc.results.latex import queue_equations, sender_equations
+from fluidcc.results.levels import LEVELS, choose_level
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,64 @@ def test_the_fluid_model_says_that_its_shares_are_wrong_there(both):
     assert mod in repr(both) and mod in both.to_dataset().attrs["validity_warnings"]
 
 
+def test_trains_are_near_packets_there_and_trusted(both):
+    """Tolerances of the levels' goals, beside intervals of three seeds."""
+    assert both.level == "trains" and "individuals" in both.level_reason
+    for row in both.rows:
+        assert row.recommended == row.trains
+    rows = {row.name.split(".")[2]: row for row in both.rows}
+    for name, share in (("queue", 0.05), ("queue_std", 0.2), ("mark_fraction", 0.05)):
+        row = rows[name]
+        slack = row.ci95 + row.trains_ci95
+        assert abs(row.trains - row.packets) < share * row.packets + slack
+        assert row.recommended_difference == pytest.approx(row.trains / row.packets - 1)
+    assert rows["period"].trains == pytest.approx(rows["period"].packets, rel=0.2)
+    data = both.to_dataset()
+    assert data.attrs["level"] == "trains" and data["recommended"].notnull().sum() == 8
+    assert "trains *" in repr(both) and "Level to trust: trains" in repr(both)
+
+
+def rule(name, levels=LEVELS, refused="", **changes):
+    """The level to trust for a network, by what is known without runs."""
+    net = fc.replace(fc.load(name), changes)
+    both = fc.compare(net, until=1.0, levels=("mean", "population"), trajectory=False)
+    return choose_level(
+        levels, equilibrium=both.equilibrium, population=both.population,
+        warnings=both.validity_warnings, refused=refused,
+    )  # fmt: skip
+
+
+def test_trains_are_trusted_unless_they_refuse():
+    assert rule("misra2003/mixed").level == "trains"
+    level, reason = rule("hollot2001/pi", refused="flows.x: a law without trains")
+    assert level == "population" and reason.endswith("trains: flows.x: a law without trains")
+
+
+def test_a_network_that_trains_refuse_is_compared_all_the_same():
+    net = fc.replace(fc.load("hollot2001/slow"), {"flow.n": 1e6})
+    both = fc.compare(net, until=1.0, levels=("mean", "trains"), trajectory=False)
+    assert both.trains is None and "expected at most 200000" in both.trains_message
+    assert both.level == "packets" and both.trains_message in both.level_reason
+    assert not both.message and all(row.recommended is None for row in both.rows)
+    assert both.trains_message in repr(both) and both.to_dict()["trains"] is None
+
+
+def test_levels_that_are_left_out_are_not_trusted():
+    level, reason = rule("hollot2001/pi", ("mean", "population", "packets"))
+    assert level == "population" and "trains: left out" in reason
+    level, reason = rule("hollot2001/pi", ("mean", "packets"))
+    assert level == "mean" and reason.startswith("there is no validity warning")
+
+
+def test_no_level_below_packets_has_every_reason():
+    level, reason = rule("misra2003/mixed", refused="a fault")
+    assert level == "packets" and reason.startswith("no level below packets applies: ")
+    for said in ("trains: a fault", "population: ", "often empties", "mean: validity warnings (3)"):
+        assert said in reason
+    jump = rule("akujobi2002/homogeneous_ecn", ("mean", "packets"))
+    assert jump.level == "packets" and "mean: the equilibrium is discontinuity" in jump.reason
+
+
 def test_goodput_at_rest_is_what_arrives():
     """A full buffer: the link carries its rate, and sources send more by what is lost."""
     text = """
@@ -63,7 +122,8 @@ n = 20
 rtt = "80 ms"
 window = { law = "newreno", max_window = 100 }
 """
-    rows = {row.name: row for row in fc.compare(fc.loads(text), until=2.0, seeds=(1,)).rows}
+    both = fc.compare(fc.loads(text), until=2.0, seeds=(1,), levels=("mean",))
+    rows = {row.name: row for row in both.rows}
     assert rows["links.l.drop_fraction"].equilibrium > 0.01
     assert 20 * rows["flows.f.goodput"].equilibrium == pytest.approx(1250 * 8e3, rel=1e-9)
 

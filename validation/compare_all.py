@@ -1,17 +1,20 @@
-"""Every bundled scenario in both engines: where the fluid model holds, and what it says elsewhere.
+"""Every bundled scenario at every level of description: which level is how far from packets.
 
     uv run python validation/compare_all.py [PAPER or PAPER/SCENARIO ...] [--results FOLDER]
         [--table FILE.csv]
 
 Each scenario goes through `fc.compare`: throughput, mean queue, marks, drops, standard deviation
-and period of each queue, of the fluid equilibrium, of the fluid trajectory and of the packets with
-their 95 % interval. Runs last for some hundred round trips after a warm-up of several time
-constants of the slowest law. For ten flows over an endless buffer, each with a start of its own,
-the trajectory takes minutes and the equilibrium stands for it. A scenario takes 10 to 40 s of CPU
-time, most of it to compile, and is kept as one JSON file in the folder of results: what is there is
-not run again. The summary has the median errors where the fluid model says nothing against itself,
+and period of each queue, of the equilibria of mean windows and of the population, of the fluid
+trajectory, and of trains and packets with their 95 % intervals. Runs last for some hundred round
+trips after a warm-up of several time constants of the slowest law. For ten flows over an endless
+buffer, each with a start of its own, the trajectory takes minutes and the equilibrium stands for
+it. A scenario takes 10 s of CPU time to a minute, most of it to compile, and is kept as one JSON
+file in the folder of results: what is there is not run again. The summary has the
+median errors where the fluid model says nothing against itself,
 and elsewhere, and names what is wrong by more than 5 % (throughput) or 10 % (mean queue) untold;
-queues below one packet in the mean are counted apart, in packets.
+queues below one packet in the mean are counted apart, in packets. Then it has the errors of every
+level and of the recommended one, where a number that is refused is a miss, and the scenarios for
+which no level below packets applies.
 `validation/compare_all.csv` is the table of a whole run; the report of `fluidcc validate` shows it.
 """
 
@@ -31,7 +34,16 @@ import numpy as np
 
 import fluidcc as fc
 from fluidcc.bundled import scenarios
-from fluidcc.bundled.validation.lab.beside import BETWEEN, LEAST, Beside, short_queues
+from fluidcc.bundled.validation.lab.beside import (
+    BETWEEN,
+    LEAST,
+    LEVELS,
+    WITHIN,
+    Beside,
+    judged,
+    level_error,
+    short_queues,
+)
 
 SEEDS, MOST_SEEDS = 8, 40
 JUDGED = {"queue": 0.10, "queue_std": 0.20, "mark_fraction": 0.06}  # relative tolerances
@@ -105,8 +117,10 @@ def judge(name: str) -> dict[str, Any]:
             both = fc.compare(net, until=until, warmup=warmup, seeds=numbers, trajectory=whole)
             rows = both.to_dict()["rows"]
             needed = seeds_needed(rows) if seeds == SEEDS else seeds
-        packets = both.packets.to_dict()
-        found |= both.to_dict() | {"packets": {"seeds": seeds, "mean": packets["mean"]}}
+        found |= both.to_dict()
+        for engine in ("trains", "packets"):
+            if found[engine] is not None:  # a network may be one that trains refuse
+                found[engine] = {"seeds": seeds, "mean": found[engine]["mean"]}
     except Exception as error:  # one bad scenario must not hide the others
         found["error"] = f"{type(error).__name__}: {error}"
     jax.clear_caches()  # what was compiled for one scenario serves no other, and fills the memory
@@ -139,10 +153,14 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
         return
     span = f"{found['warmup']:.4g} to {found['until']:.4g} s"
     yield f"{found['scenario']}: {found['equilibrium']['status']}, {span}"
+    yield f"    level to trust: {found['level']} ({found['level_reason']})"
+    shown = ("equilibrium", "population", "trains", "fluid", "packets", "ci95")
+    heads = " ".join(f"{name:>10s}" for name in ("mean", *shown[1:]))
+    yield f"    {'':36s} {'':>7s} {heads}    error"
     for row in found["rows"]:
-        cells = (row[k] for k in ("equilibrium", "fluid", "packets", "ci95"))
-        text = " ".join("         -" if v is None else f"{v:10.4g}" for v in cells)
-        error = "" if row["difference"] is None else f"{row['difference']:+8.1%}"
+        text = " ".join("         -" if row[k] is None else f"{row[k]:10.4g}" for k in shown)
+        off = row["recommended_difference"]
+        error = "" if off is None else f"{off:+8.1%}"
         yield f"    {row['name']:36s} {row['unit']:>7s} {text} {error}"
     yield from (f"    outside: {reason}" for reason in found["validity_warnings"])
 
@@ -156,7 +174,8 @@ def quantities(found: dict[str, Any]) -> list[Beside]:
             *where, row["name"], row["unit"],
             row["equilibrium"] if row["fluid"] is None else row["fluid"],
             *(row[k] for k in ("packets", "ci95", "difference")), tuple(found["validity_warnings"]),
-            row["equilibrium"], row["population"], found["population"]["message"],
+            row["equilibrium"], row["population"], found["population"]["message"], row["trains"],
+            row["trains_ci95"], row["recommended"], found["level"], found["level_reason"],
         )
         for row in found["rows"]
     ]  # fmt: skip
@@ -171,11 +190,14 @@ def errors(found: dict[str, Any], quantity: str) -> Iterator[tuple[str, float]]:
 
 def write_table(records: list[dict[str, Any]], file: Path) -> None:
     """Write every quantity of every scenario as a line; what the model says against itself last."""
-    numbers = ("equilibrium", "population", "fluid", "packets", "ci95", "difference")
+    numbers = (
+        "equilibrium", "population", "trains", "fluid", "packets", "ci95", "trains_ci95",
+        "difference", "recommended",
+    )  # fmt: skip
     with file.open("w", newline="", encoding="utf-8") as out:
         table = csv.writer(out, lineterminator="\n")
         heads = ("scenario", "from_s", "until_s", "status", "quantity", "unit", *numbers)
-        table.writerow((*heads, "refused", "validity_warnings"))
+        table.writerow((*heads, "level", "level_reason", "refused", "validity_warnings"))
         for found in records:
             span = (f"{found['warmup']:.4g}", f"{found['until']:.4g}")
             where = (found["scenario"], *span, found["equilibrium"]["status"])
@@ -184,9 +206,9 @@ def write_table(records: list[dict[str, Any]], file: Path) -> None:
                 reasons = [found["fluid_message"]]
             for row in found["rows"]:
                 cells = ("" if row[k] is None else f"{row[k]:.5g}" for k in numbers)
-                refused = found["population"]["message"]
-                why = BETWEEN.join(reasons)
-                table.writerow((*where, row["name"], row["unit"], *cells, refused, why))
+                level = found["level"], found["level_reason"]
+                why = found["population"]["message"], BETWEEN.join(reasons)
+                table.writerow((*where, row["name"], row["unit"], *cells, *level, *why))
 
 
 def settled(found: dict[str, Any]) -> bool:
@@ -214,7 +236,29 @@ def summary(records: list[dict[str, Any]]) -> Iterator[str]:
             for name, error in errors(record, quantity):
                 if abs(error) > goal:
                     yield f"untold: {record['scenario']} {name} {error:+.1%}"
+    yield from by_level(done)
     yield from (f"failed: {r['scenario']}: {r['error']}" for r in records if "error" in r)
+
+
+def by_level(done: list[dict[str, Any]]) -> Iterator[str]:
+    """Errors of every level, and scenarios for which none below packets applies."""
+    rows = [row for record in done for row in quantities(record)]
+    yield f"levels: {len(done)} scenarios; median of the absolute errors, share of all within"
+    heads = [f"{f'{kind} {most:.0%}':>22s}" for kind, most in WITHIN.items()]
+    yield f"    {'':12s} {' '.join(heads)}"
+    for level in LEVELS:
+        cells = []
+        for kind, most in WITHIN.items():
+            found = level_error(judged(rows, kind), level, most)
+            text = "-"
+            if found is not None:
+                middle = f"{found.median:.1%}" if found.known else "-"
+                text = f"{middle} {found.within:.0%} ({found.known} of {found.count})"
+            cells.append(f"{text:>22s}")
+        yield f"    {level:12s} {' '.join(cells)}"
+    none = [record for record in done if record["level"] == "packets"]
+    yield f"no level below packets applies: {len(none)} scenarios"
+    yield from (f"    {record['scenario']}: {record['level_reason']}" for record in none)
 
 
 def main() -> int:

@@ -37,6 +37,7 @@ from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.reno import Reno
 from fluidcc.packets.run import simulate_packets
 from fluidcc.results.compare import compare
+from fluidcc.results.levels import WITHOUT_TRAINS
 from fluidcc.scenario.network import Flows, Link, Network, Start
 
 PER_FLOW = 62.5  # packet/s
@@ -165,7 +166,9 @@ FAMILIES = {"queues": queue_laws, "windows": window_laws, "low": low_windows, "f
 def measure(case: Case) -> list[Row]:
     """Queue, share of packets with a signal, and goodput of a case in both engines."""
     if case.moving:
-        both = compare(case.net, until=case.until, warmup=case.warmup, seeds=SEEDS)
+        both = compare(
+            case.net, until=case.until, warmup=case.warmup, seeds=SEEDS, levels=WITHOUT_TRAINS
+        )
         rows = {r.name.split(".")[2]: r for r in both.rows}
         wanted = (rows["queue"], rows["mark_fraction"], rows["utilization"])
         return [

@@ -3,7 +3,16 @@
 import statistics
 from collections.abc import Sequence
 
-from fluidcc.bundled.validation.lab.beside import Beside, causes, medians, table
+from fluidcc.bundled.validation.lab.beside import (
+    LEVELS,
+    WITHIN,
+    Beside,
+    causes,
+    judged,
+    level_error,
+    medians,
+    table,
+)
 
 _KINDS = {"goodput": "goodput", "utilization": "utilisation", "queue": "mean queue",
           "mark_fraction": "marks"}  # fmt: skip
@@ -13,6 +22,31 @@ def _row(name: str, rows: Sequence[Beside]) -> str:
     found = medians(rows)
     cells = [f"{100 * found[kind][0]:.1f} %" if kind in found else "" for kind in _KINDS]
     return f"| {name} | {len({row.scenario for row in rows})} | {' | '.join(cells)} |"
+
+
+_SAID = {"queue": "mean queue", "queue_std": "its standard deviation", "mark_fraction": "marks",
+         "goodput": "goodput", "period": "period"}  # fmt: skip
+
+
+def _by_level(rows: Sequence[Beside]) -> list[str]:
+    """Errors of every level, and scenarios for which none applies; nothing of an older table."""
+    if not any(row.level for row in rows):
+        return []
+    heads = [f"{_SAID[kind]}, within {most:.0%}" for kind, most in WITHIN.items()]
+    lines = [
+        "## Errors by level", "",
+        "Medians of the relative errors against packets, and the share of all quantities within a "
+        "tolerance, where a number that is refused is a miss. Queues are those of links with more "
+        "than a packet in the mean.", "",
+        f"| level | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|",
+    ]  # fmt: skip
+    for level in LEVELS:
+        found = [level_error(judged(rows, kind), level, most) for kind, most in WITHIN.items()]
+        cells = [f"{e.median:.1%}, {e.within:.0%}" if e and e.known else "" for e in found]
+        lines.append(f"| {level} | {' | '.join(cells)} |")
+    none = {row.scenario: row.level_reason for row in rows if row.level == "packets"}
+    lines += ["", f"Scenarios in which no level below packets applies: {len(none)}.", ""]
+    return [*lines, *(f"* `{name}`: {reason}" for name, reason in none.items()), ""]
 
 
 _LEVELS = {"queue": "mean queue", "queue_std": "standard deviation of the queue",
@@ -87,6 +121,6 @@ def pages() -> dict[str, str]:
         "|---" * (len(_KINDS) + 2) + "|",
         _row("none", [row for row in rows if not row.validity_warnings]),
         *(_row(cause, own) for cause, own in causes(rows).items()), "",
-        *_levels(rows), *_worst(rows),
+        *_by_level(rows), *_levels(rows), *_worst(rows),
     ]  # fmt: skip
     return {"theory/beside.md": "\n".join(lines)}

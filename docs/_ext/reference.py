@@ -55,9 +55,10 @@ GROUPS = (
         ("simulate", "simulate_map", "Trajectory", "fast_cpu"),
     ),
     Group(
-        "packets", "Packets, and both side by side",
-        "The same laws, one packet at a time, with intervals over seeds.",
-        ("simulate_packets", "PacketRuns", "compare", "Comparison"),
+        "packets", "Packets and trains, and all levels side by side",
+        "The same laws, one packet at a time or by trains of packets, with intervals over seeds.",
+        ("simulate_packets", "PacketRuns", "simulate_trains", "TrainRuns", "compare",
+         "Comparison"),
     ),
     Group(
         "laws", "User-defined laws",

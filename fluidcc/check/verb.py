@@ -37,6 +37,7 @@ from fluidcc.model.network_system import Numbers, network_system, record_at_rest
 from fluidcc.packets.hooks import compile_ahead
 from fluidcc.result import Result, plain
 from fluidcc.results.compare import Comparison, compare
+from fluidcc.results.levels import WITHOUT_TRAINS
 from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import replace
@@ -209,8 +210,9 @@ class NetworkTest:
         slow = 0.0 if root is None or root.real >= 0 else _FOLDS / -root.real
         warmup = min(max(_WARMUP, slow), _LONGEST)
         return compare(
-            self.net, until=warmup + _MEASURED, warmup=warmup, seeds=_SEEDS, trajectory=False
-        )
+            self.net, until=warmup + _MEASURED, warmup=warmup, seeds=_SEEDS, trajectory=False,
+            levels=WITHOUT_TRAINS,
+        )  # fmt: skip
 
     def scenario(self) -> Answer:
         """The law comes back from the text of a scenario, with parameters changed."""

@@ -97,6 +97,7 @@ def precompile(net: Any) -> Iterator[tuple[str, float, str]]:
         "stability": fc.stability,
         "simulate": partial(fc.simulate, until=_UNTIL),
         "packets": partial(fc.simulate_packets, until=_UNTIL, seeds=(1,)),
+        "trains": partial(fc.simulate_trains, until=_UNTIL, seeds=(1, 2)),
         "compare": partial(fc.compare, until=_UNTIL, warmup=_UNTIL / 2, seeds=(1, 2)),
     }
     for name, verb in verbs.items():

@@ -40,6 +40,7 @@ from fluidcc.cli.options import (
     word,
 )
 from fluidcc.cli.run import deliver, evaluate
+from fluidcc.results.levels import LEVELS, known_levels
 from fluidcc.scenario.parsing import Faults, count, seconds, share
 
 Options = dict[str, Any] | Callable[..., Any]
@@ -381,11 +382,32 @@ def _trajectories(task: Task, faults: Faults, until: str, fused: bool) -> Option
     return {"until": end_of(until, faults), **mesh}
 
 
+_SAMPLE = text("TIME", "Sample queues and windows, for --out or --plot [s].")
+
+
+def _runs(
+    task: Task, faults: Faults, until: str, warmup: str, seeds: str, sample: str | None
+) -> dict[str, Any]:
+    """Options of runs over seeds."""
+    options = times(until, warmup, seeds, faults)
+    if sample is not None:
+        options["sample"] = seconds("--sample", sample, faults)
+        if task.out is None and task.plot is None:
+            faults.add("--sample", "", "--out or --plot for the samples", f"{sample!r} alone")
+    return options
+
+
+def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> None:
+    """Note what a run writes over time, on a grid."""
+    records = [f"--{name}" for name in ("sample", "trace") if name in options]
+    if records and task.axes and not task.chunked:
+        faults.add(" and ".join(records), "", "no --over", "a grid of points")
+
+
 @_verb(
     "packets", "simulate_packets",
     {
-        "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS,
-        "sample": text("TIME", "Sample queues and windows, for --out or --plot [s]."),
+        "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS, "sample": _SAMPLE,
         "trace": file("Write every event of seed 1's run: .csv."),
     },
     reports=True, alone=("trace",),
@@ -395,26 +417,42 @@ def _packets(
     trace: Path | None,
 ) -> Options:  # fmt: skip
     """The packet-level simulation, with intervals."""
-    options = times(until, warmup, seeds, faults)
-    if sample is not None:
-        options["sample"] = seconds("--sample", sample, faults)
-        if task.out is None and task.plot is None:
-            faults.add("--sample", "", "--out or --plot for the samples", f"{sample!r} alone")
+    options = _runs(task, faults, until, warmup, seeds, sample)
     if trace is not None:
         check_file("--trace", trace, (".csv",), faults)
         if task.out is not None and task.out.resolve() == trace.resolve():
             faults.add("--trace", "", "another file than that of --out", f"'{trace}' for both")
         options["trace"] = trace
-    records = [f"--{name}" for name in ("sample", "trace") if name in options]
-    if records and task.axes and not task.chunked:
-        faults.add(" and ".join(records), "", "no --over", "a grid of points")
+    _refuse_records(task, faults, options)
     return options
 
 
 @_verb(
-    "compare", doing="fluid and packets", reports=True,
+    "trains", "simulate_trains",
+    {
+        "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS,
+        "step": text("TIME", "Time between looks at the flows [s] (default: by round trips)."),
+        "sample": _SAMPLE,
+    },
+    reports=True,
+)  # fmt: skip
+def _trains(
+    task: Task, faults: Faults, until: str, warmup: str, seeds: str, step: str | None,
+    sample: str | None,
+) -> Options:  # fmt: skip
+    """The simulation by trains of packets, with intervals: its cost is the same at any capacity."""
+    options = _runs(task, faults, until, warmup, seeds, sample)
+    if step is not None:
+        options["step"] = seconds("--step", step, faults)
+    _refuse_records(task, faults, options)
+    return options
+
+
+@_verb(
+    "compare", doing="runs", reports=True,
     own={
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS,
+        "levels": text("LEVELS", "Levels to set side by side.", ",".join(LEVELS)),
         "trajectory": flag(
             "Integrate the fluid model, or take its equilibrium alone.",
             "--trajectory/--no-trajectory", default=True,
@@ -422,10 +460,15 @@ def _packets(
     },
 )  # fmt: skip
 def _compare(
-    task: Task, faults: Faults, until: str, warmup: str, seeds: str, trajectory: bool
+    task: Task, faults: Faults, until: str, warmup: str, seeds: str, levels: str, trajectory: bool
 ) -> Options:
-    """The fluid model versus packets, with intervals."""
-    return times(until, warmup, seeds, faults) | ({} if trajectory else {"trajectory": False})
+    """Mean windows, the population, trains and packets side by side, and the level to trust."""
+    options = times(until, warmup, seeds, faults) | ({} if trajectory else {"trajectory": False})
+    try:
+        return options | {"levels": known_levels(levels)}
+    except ValueError:
+        faults.add("--levels", "", f"some of {', '.join(LEVELS)}", f"{levels!r}")
+        return options
 
 
 @_verb(

@@ -44,6 +44,7 @@ from fluidcc.packets.hooks import compile_ahead
 from fluidcc.packets.plan import PacketError
 from fluidcc.programs import compiling
 from fluidcc.results.compare import Comparison, compare
+from fluidcc.results.levels import WITHOUT_TRAINS
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
 
@@ -304,8 +305,11 @@ def verify(
     """
     settling, checks, both, message = [], [], None, ""
     try:
-        both = compare(net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds)
-        both.packets.complete()
+        both = compare(
+            net, until=runs.until, warmup=runs.warmup, seeds=runs.seeds, levels=WITHOUT_TRAINS
+        )
+        if both.packets is not None:
+            both.packets.complete()
     except (PacketError, ValueError) as error:
         message = str(error)
     if both is not None and both.fluid is not None:
@@ -328,7 +332,7 @@ def verify(
 
 def _check(net: Network, both: Comparison, each: Measure, bound: Constraint | None) -> Check | None:
     metric = each.in_packets(net)
-    if metric is None:
+    if metric is None or both.packets is None:
         return None
     value, half = (
         float(seen[metric.kind][metric.owner].get(metric.key, math.nan))

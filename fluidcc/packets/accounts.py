@@ -530,7 +530,10 @@ class PacketRuns(Result):
         return f"interrupted: {len(self.runs)} runs finished, seeds {list(self.missing)} did not"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: `runs` with their seed, `mean`, `ci95`, `status`, `message`."""
+        """Plain data: `runs` with their seed, `mean`, `ci95`, `status`, `message`, and what a
+        subclass adds.
+        """
+        more = dataclasses.fields(self)[len(dataclasses.fields(PacketRuns)) :]
         runs = [{"seed": s} | plain(r) for s, r in zip(self.seeds, self.runs, strict=True)]
         return {
             "runs": runs,
@@ -538,6 +541,7 @@ class PacketRuns(Result):
             "ci95": plain(self.ci95),
             "status": self.status,
             "message": self.message,
+            **{field.name: plain(getattr(self, field.name)) for field in more},
         }
 
     def to_dataset(self) -> "Dataset":

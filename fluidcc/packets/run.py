@@ -279,6 +279,7 @@ class _Batch:
 
 
 def checked_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
+    """Seeds as a tuple; raises PacketError unless they are different whole numbers."""
     try:
         chosen = tuple(itertools.islice(seeds, _MOST_SEEDS + 1))
     except TypeError:

@@ -1,11 +1,10 @@
-"""The fluid model versus the packet-level simulation of the same rules, and how much one group of
-flows gains at the cost of another.
+"""The levels of description of one network side by side, from mean windows to single packets, and
+how much one group of flows gains at the cost of another.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
@@ -23,16 +22,16 @@ from fluidcc.model.rates import interpret_signal, received
 from fluidcc.model.simulate import FLOW_KEYS, LINK_KEYS, Trajectory, simulate
 from fluidcc.packets.accounts import half_width, shortest
 from fluidcc.packets.hooks import compile_ahead
-from fluidcc.packets.plan import plan
+from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
 from fluidcc.quantities import in_packets
 from fluidcc.result import Result, plain
+from fluidcc.results.levels import LEVELS, Choice, choose_level, known_levels
 from fluidcc.scenario.network import Network
+from fluidcc.trains.run import TrainRuns, simulate_trains
 
 if TYPE_CHECKING:
     import xarray
-
-    from fluidcc.packets.accounts import PacketRuns
 
 
 POINTS = 4001  # of every trajectory, so that one program is compiled
@@ -42,15 +41,18 @@ _MAX_NUMBERS = 40_000_000  # in a trajectory: 320 MB
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One quantity in both engines; None if an engine has no number for it."""
+    """One quantity at every level; None if a level has no number for it."""
 
     name: str  # for example "links.bottleneck.queue"
     unit: str
-    equilibrium: float | None
+    equilibrium: float | None  # of mean windows
     population: float | None  # equilibrium of all windows, and the queue's standard deviation
-    fluid: float | None  # of the trajectory after the warm-up
+    trains: float | None  # mean over seeds
+    trains_ci95: float | None  # half width of its 95 % interval
+    fluid: float | None  # of the trajectory of mean windows after the warm-up
     packets: float | None  # mean over seeds
     ci95: float | None  # half width of its 95 % interval
+    recommended: float | None  # at the level to trust, if that is below packets
 
     @property
     def model(self) -> float | None:
@@ -67,50 +69,81 @@ class Row:
         """The same of the population."""
         return self._less_packets(self.population)
 
+    @property
+    def trains_difference(self) -> float | None:
+        """The same of trains."""
+        return self._less_packets(self.trains)
+
+    @property
+    def recommended_difference(self) -> float | None:
+        """The same of the level to trust."""
+        return self._less_packets(self.recommended)
+
     def _less_packets(self, value: float | None) -> float | None:
         return None if value is None or not self.packets else value / self.packets - 1
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, with their differences."""
-        names = "difference", "population_difference"
-        return dataclasses.asdict(self) | {name: getattr(self, name) for name in names}
+        return dataclasses.asdict(self) | {name: getattr(self, name) for name in _DIFFERENCES}
+
+
+_DIFFERENCES = (
+    "difference", "population_difference", "trains_difference", "recommended_difference",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Comparison(Result):
     """Equilibria by means and by the population with its fluctuations, the trajectory of the fluid
-    model (None if not asked for) and packet runs of a network.
+    model, runs of trains and packet runs of a network; the last three are None if not asked for.
+
+    `level` is the level to trust, and `level_reason` says why; `trains_message` says why trains do
+    not take the network.
 
     Examples
     --------
     >>> import fluidcc as fc
     >>> both = fc.compare(
-    ...     fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2), trajectory=False
+    ...     fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2), trajectory=False,
+    ...     levels=("mean", "population", "packets"),
     ... )
     >>> both.equilibrium.status, both.fluid, both.until
     ('regular', None, 3)
+    >>> both.level
+    'population'
     """
 
     _view = "runs.ComparisonView"
 
     rows: tuple[Row, ...]
+    levels: tuple[str, ...]
+    level: str
+    level_reason: str
     equilibrium: Equilibrium
     population: Fluctuations
     fluid: Trajectory | None
-    packets: PacketRuns
+    trains: TrainRuns | None
+    packets: PacketRuns | None
     until: float
     warmup: float
+    validity_warnings: tuple[str, ...]
+    """Assumptions of the fluid model that do not hold here: why packets will differ."""
+    trains_message: str = ""
     message: str = ""  # which engine's periods are unknown, and why
 
-    @functools.cached_property
-    def validity_warnings(self) -> tuple[str, ...]:
-        """Assumptions of the fluid model that do not hold here: why packets will differ."""
-        return validity_warnings(self.equilibrium, self.fluid, self.population)
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds of the runs of packets or trains."""
+        runs = self.packets or self.trains
+        return () if runs is None else runs.seeds
 
     def to_dict(self) -> dict[str, Any]:
-        """The rows with their differences, and both engines' own results."""
+        """The rows with their differences, and the levels' own results."""
         return {
             "rows": [row.to_dict() for row in self.rows],
+            "levels": list(self.levels),
+            "level": self.level,
+            "level_reason": self.level_reason,
             "until": self.until,
             "warmup": self.warmup,
             "message": self.message,
@@ -119,14 +152,16 @@ class Comparison(Result):
             "fluid_status": None if self.fluid is None else self.fluid.status.name,
             "fluid_message": "" if self.fluid is None else self.fluid.message,
             "equilibrium": self.equilibrium.to_dict(),
-            "packets": self.packets.to_dict(),
+            "trains": plain(self.trains),
+            "trains_message": self.trains_message,
+            "packets": plain(self.packets),
         }
 
     def to_dataset(self) -> xarray.Dataset:
-        """One variable per engine along the dimension `quantity`."""
+        """One variable per level along the dimension `quantity`."""
         columns = (
-            "equilibrium", "population", "fluid", "packets", "ci95", "difference",
-            "population_difference",
+            "equilibrium", "population", "trains", "trains_ci95", "fluid", "packets", "ci95",
+            "recommended", *_DIFFERENCES,
         )  # fmt: skip
         data: dict[str, Any] = {
             c: ("quantity", np.array([getattr(r, c) for r in self.rows], float)) for c in columns
@@ -137,7 +172,8 @@ class Comparison(Result):
         }
         attrs = {
             "until_s": self.until, "warmup_s": self.warmup, "status": self.equilibrium.status,
-            "message": self.equilibrium.message,
+            "message": self.equilibrium.message, "level": self.level,
+            "level_reason": self.level_reason, "trains_message": self.trains_message,
             "validity_warnings": "; ".join(self.validity_warnings),
             "periods": self.message,
         }  # fmt: skip
@@ -152,40 +188,47 @@ def compare(
     until: float,
     warmup: float = 0.0,
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
+    levels: Sequence[str] = LEVELS,
     trajectory: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
-    """Run the fluid model and the packet simulator on one network and set them side by side.
+    """Set the levels of description of one network side by side, and name the one to trust.
 
     The first equilibrium and the trajectory are those of mean windows, whatever the closure.
     Means count from `warmup` on. `queue_std` is the standard deviation of a queue over time, and
-    `period` that of its oscillation, by one rule in both engines (`repeating_period`). It needs two
+    `period` that of its oscillation, by one rule at all levels (`repeating_period`). It needs two
     samples in the shortest round trip; where these are more numbers than are kept, 40 million of
     the fluid or 20 million of the packets, that engine has no period, and `message` says so.
+    The level to trust is chosen by what the levels below packets say of themselves.
 
     Parameters
     ----------
     net
         The network.
     until, warmup
-        End of both runs, and start of the statistics [s].
+        End of all runs, and start of the statistics [s].
     seeds
-        One packet run for each.
+        One run of trains and one of packets for each.
+    levels
+        Those whose numbers are asked for: mean, population, trains, packets. Both equilibria are
+        found in any case. Networks that trains refuse have no numbers of theirs.
     trajectory
         Whether to integrate the fluid model; the equilibrium alone stands for it otherwise.
     progress
-        Called with the finished share of the packet runs.
+        Called with the finished share of the runs of trains and packets.
 
     Raises
     ------
     ValueError
-        If `warmup` is not below `until`, or as `simulate` and `simulate_packets` do.
+        If `warmup` is not below `until`, a level is not known, or as `simulate` and
+        `simulate_packets` do.
 
     Examples
     --------
     >>> import fluidcc as fc
     >>> both = fc.compare(
-    ...     fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2), trajectory=False
+    ...     fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2), trajectory=False,
+    ...     levels=("mean", "packets"),
     ... )
     >>> [row.name for row in both.rows[:2]]
     ['links.bottleneck.utilization', 'links.bottleneck.queue']
@@ -194,30 +237,65 @@ def compare(
         raise ValueError(f"until: expected a time in s, got {until!r}")
     if not 0 <= warmup < until:
         raise ValueError(f"warmup: expected a time in [0, {until!r}) s, got {warmup!r}")
-    compile_ahead()
+    asked = known_levels(levels)
+    engines = [level for level in ("trains", "packets") if level in asked]
+    if "packets" in engines:
+        compile_ahead()
     means = dataclasses.replace(net, closure="mean")
     eq, noise = equilibrium(means), fluctuations(net)
     wanted = _wanted(net, until)
     known = wanted <= max(POINTS, _MAX_NUMBERS // _width(as_fluid(net)))
     points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
     fluid = None
-    if trajectory:
+    if trajectory and "mean" in asked:
         fluid = simulate(means, until=until, points=points, mesh=Uniform())
-    sample, seen = _sample(wanted, until, shortest(plan(net), until, len(seeds)))
-    packets = simulate_packets(
-        net, until=until, warmup=warmup, seeds=seeds, sample=sample, progress=progress
+    sample, seen = _sample(wanted, until, _shortest(net, until, len(seeds)))
+    runs: dict[str, Any] = {"until": until, "warmup": warmup, "seeds": seeds, "sample": sample}
+    trains, refused, packets = None, "", None
+    if "trains" in engines:
+        try:
+            trains = simulate_trains(net, progress=_part(progress, "trains", engines), **runs)
+        except PacketError as why:
+            refused = str(why)
+    if "packets" in engines:
+        packets = simulate_packets(net, progress=_part(progress, "packets", engines), **runs)
+    warnings = validity_warnings(eq, fluid, noise)
+    choice = choose_level(
+        asked, equilibrium=eq, population=noise, warnings=warnings, refused=refused
     )
+    coarse = ["fluid"] * (fluid is not None and not known)
+    ran = [engine for engine in engines if engine != "trains" or trains is not None]
+    coarse += [] if seen else ran
     late = points >= warmup
-    coarse = ["fluid"] * (trajectory and not known) + ["packets"] * (not seen)
-    links = _link_rows(as_fluid(net), eq, noise, fluid, packets, late, coarse)
-    rows = (*links, *_flow_rows(net, eq, noise.equilibrium, fluid, packets, late))
+    sides = _Sides(as_fluid(net), asked, choice, eq, noise, fluid, trains, packets, late, coarse)
+    rows = (*_link_rows(sides), *_flow_rows(sides))
     message = _without_period(coarse, until / (wanted - 1)) if coarse else ""
-    return Comparison(rows, eq, noise, fluid, packets, until, warmup, message)
+    return Comparison(
+        rows, asked, *choice, eq, noise, fluid, trains, packets, until, warmup, warnings, refused,
+        message,
+    )  # fmt: skip
+
+
+def _part(
+    progress: Callable[[float], None] | None, engine: str, engines: Sequence[str]
+) -> Callable[[float], None] | None:
+    """The progress of one engine as a part of the whole."""
+    if progress is None:
+        return None
+    return lambda share: progress((engines.index(engine) + share) / len(engines))
+
+
+def _shortest(net: Network, until: float, runs: int) -> float:
+    """The shortest period of samples [s]; infinite for a network that cannot be simulated."""
+    try:
+        return shortest(plan(net), until, runs)
+    except PacketError:
+        return math.inf
 
 
 def _without_period(coarse: Sequence[str], needed: float) -> str:
     """Why engines whose samples are too coarse have no period; `needed` is what it takes [s]."""
-    cure = "a shorter run or fewer seeds" if "packets" in coarse else "a shorter run"
+    cure = "a shorter run" if coarse == ["fluid"] else "a shorter run or fewer seeds"
     return (
         f"no period is given for {' and '.join(coarse)}: that needs a sample every {needed:.3g} "
         f"s, half of the shortest round trip, which are too many numbers; expected {cure}"
@@ -247,8 +325,48 @@ def _sample(wanted: int, until: float, least: float) -> tuple[float | None, bool
     return usual if least <= usual else None, False
 
 
-def _seen(net: Network, runs: PacketRuns, kind: str, name: str, quantity: str) -> tuple[Any, Any]:
-    """Mean over seeds and half width of its interval, None if there are none."""
+_Seen = tuple[float | None, float | None]
+"""Mean over seeds and half width of its interval, None if there are none."""
+_UNSEEN: _Seen = (None, None)
+
+
+class _Sides(NamedTuple):
+    """What stands side by side: points `late` of the trajectory count, and engines whose samples
+    are too `coarse` have no period.
+    """
+
+    net: Network
+    asked: tuple[str, ...]
+    choice: Choice
+    eq: Equilibrium
+    noise: Fluctuations
+    fluid: Trajectory | None
+    trains: TrainRuns | None
+    packets: PacketRuns | None
+    late: Any
+    coarse: Sequence[str]
+
+    def row(
+        self, name: str, unit: str, mean: float | None, population: float | None,
+        fluid: float | None, trains: _Seen, packets: _Seen,
+    ) -> Row:  # fmt: skip
+        """A quantity with the numbers of the levels that were asked for."""
+        mean = mean if "mean" in self.asked else None
+        population = population if "population" in self.asked else None
+        known = {"mean": mean, "population": population, "trains": trains[0]}
+        recommended = known.get(self.choice.level)
+        return Row(name, unit, mean, population, *trains, fluid, *packets, recommended)
+
+    def seen(self, kind: str, name: str, quantity: str) -> tuple[_Seen, _Seen]:
+        """A quantity in trains and in packets."""
+        trains, packets = (
+            _UNSEEN if runs is None else _seen(self.net, runs, kind, name, quantity)
+            for runs in (self.trains, self.packets)
+        )
+        return trains, packets
+
+
+def _seen(net: Network, runs: PacketRuns, kind: str, name: str, quantity: str) -> _Seen:
     metric = in_packets(net, kind, name, quantity)
     mean, half = (plain(part[kind].get(name, {}).get(metric)) for part in (runs.mean, runs.ci95))
     return mean, half
@@ -259,8 +377,7 @@ def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _over(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Mean over seeds and half width of its interval."""
+def _over(values: Sequence[float]) -> _Seen:
     seen = np.asarray(values, float)
     return _number(seen.mean()), _number(half_width(seen))
 
@@ -296,78 +413,85 @@ def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
     return _number(np.sum(values[late] * weights[late]) / total) if total > 0 else None
 
 
-def _link_rows(
-    net: Network, eq: Equilibrium, noise: Fluctuations, fluid: Trajectory | None,
-    runs: PacketRuns, late: Any, coarse: Sequence[str],
-) -> list[Row]:  # fmt: skip
-    rows = []
-    for k, name in enumerate(net.link_names):
+def _link_rows(sides: _Sides) -> list[Row]:
+    rows, fluid = [], sides.fluid
+    for k, name in enumerate(sides.net.link_names):
         run = None if fluid is None else fluid.links[name]
-        both = [_at_equilibrium(net, own, k) for own in (eq, noise.equilibrium)]
-        if math.isfinite(noise.links[name].queue.mean):  # with bunches, if the queue is empty
-            both[1]["queue"] = noise.links[name].queue.mean
+        noise = sides.noise.links[name].queue
+        both = [_at_equilibrium(sides.net, own, k) for own in (sides.eq, sides.noise.equilibrium)]
+        if math.isfinite(noise.mean):  # with bunches, if the queue is empty
+            both[1]["queue"] = noise.mean
         for quantity, unit, weights in (
             ("utilization", "1", None),
             ("queue", "packet", None),
             ("mark_fraction", "1", "offered"),
             ("drop_fraction", "1", "offered"),
         ):
-            mean = None
+            moving = None
             if run is not None:
-                mean = _mean(getattr(run, quantity), late, weights and getattr(run, weights))
-            seen = _seen(net, runs, "links", name, quantity)
-            at_means, at_all = (_number(own[quantity]) for own in both)
-            rows.append(Row(f"links.{name}.{quantity}", unit, at_means, at_all, mean, *seen))
-        moving = None if fluid is None else (fluid.time[late], fluid.links[name].queue[late])
-        spread = _number(noise.links[name].queue.std)
-        rows += _oscillation_rows(name, spread, moving, runs, coarse)
+                weighted = weights and getattr(run, weights)
+                moving = _mean(getattr(run, quantity), sides.late, weighted)
+            mean, population = (_number(own[quantity]) for own in both)
+            seen = sides.seen("links", name, quantity)
+            label = f"links.{name}.{quantity}"
+            rows.append(sides.row(label, unit, mean, population, moving, *seen))
+        rows += _oscillation_rows(sides, name)
     return rows
 
 
-def _oscillation_rows(
-    name: str, noise: float | None, moving: Any, runs: PacketRuns, coarse: Sequence[str]
-) -> list[Row]:
-    """Standard deviation and period of a queue; a period needs half of the packet runs.
+def _oscillation_rows(sides: _Sides, name: str) -> list[Row]:
+    """Standard deviation and period of a queue.
 
     Queues that vary by less than a packet have a rhythm of packets, which is no oscillation.
     """
+    moved, period = None, None
+    if sides.fluid is not None:
+        queue = sides.fluid.links[name].queue[sides.late]
+        moved = _number(queue.std())
+        if "fluid" not in sides.coarse and moved and moved > 1:
+            period = repeating_period(sides.fluid.time[sides.late], queue)
+    seen = [
+        (_UNSEEN, _UNSEEN) if runs is None else _oscillation(runs, name, engine in sides.coarse)
+        for engine, runs in (("trains", sides.trains), ("packets", sides.packets))
+    ]
+    spreads, periods = zip(*seen, strict=True)
+    noise = _number(sides.noise.links[name].queue.std)
+    return [
+        sides.row(f"links.{name}.queue_std", "packet", None, noise, moved, *spreads),
+        sides.row(f"links.{name}.period", "s", None, None, period, *periods),
+    ]
+
+
+def _oscillation(runs: PacketRuns, name: str, coarse: bool) -> tuple[_Seen, _Seen]:
+    """Standard deviation and period of a queue in runs; a period needs half of them."""
     spread = [math.sqrt(max(run["links"][name]["number_in_system_var"], 0.0)) for run in runs.runs]
-    moved, period, seen = None, None, []
-    if moving is not None:
-        moved = _number(moving[1].std())
-        if "fluid" not in coarse and moved and moved > 1:
-            period = repeating_period(*moving)
-    if "packets" not in coarse and runs.series is not None and np.mean(spread) > 1:
+    seen: list[float] = []
+    if not coarse and runs.series is not None and np.mean(spread) > 1:
         series = runs.series["link_number_in_system"].sel(link=name)
         times = series["time"].to_numpy()
         after = times >= runs.warmup
         periods = (repeating_period(times[after], run[after]) for run in series.to_numpy())
         seen = [value for value in periods if value is not None]
-    known = _over(seen) if 2 * len(seen) > len(runs.runs) else (None, None)
-    return [
-        Row(f"links.{name}.queue_std", "packet", None, noise, moved, *_over(spread)),
-        Row(f"links.{name}.period", "s", None, None, period, *known),
-    ]
+    return _over(spread), _over(seen) if 2 * len(seen) > len(runs.runs) else _UNSEEN
 
 
-def _flow_rows(
-    net: Network, eq: Equilibrium, population: Equilibrium, fluid: Trajectory | None,
-    runs: PacketRuns, late: Any,
-) -> list[Row]:  # fmt: skip
-    rows, both = [], [throughputs(own) for own in (eq, population)]
+def _flow_rows(sides: _Sides) -> list[Row]:
+    rows, net, fluid = [], sides.net, sides.fluid
+    both = [throughputs(own) for own in (sides.eq, sides.noise.equilibrium)]
     for name, flows in zip(net.flow_names, net.flows, strict=True):
-        if name not in eq.flows:  # files that come by themselves
+        if name not in sides.eq.flows:  # files that come by themselves
             continue
         bits = 8.0 * float(net.links[flows.route[0]].packet_size)
         bits *= float(flows.traffic.sources())  # on/off flows for each source
         moving = None
         if fluid is not None:
             run = fluid.flows[name]
-            got = np.average((run.rate * (1 - run.loss_fraction))[late], axis=1, weights=run.n)
-            moving = _number(bits * got.mean())
-        seen = _seen(net, runs, "flows", name, "goodput")
-        at_means, at_all = (_number(bits * arriving[name]) for arriving in both)
-        rows.append(Row(f"flows.{name}.goodput", "bit/s", at_means, at_all, moving, *seen))
+            arriving = (run.rate * (1 - run.loss_fraction))[sides.late]
+            moving = _number(bits * np.average(arriving, axis=1, weights=run.n).mean())
+        mean, population = (_number(bits * own[name]) for own in both)
+        seen = sides.seen("flows", name, "goodput")
+        label = f"flows.{name}.goodput"
+        rows.append(sides.row(label, "bit/s", mean, population, moving, *seen))
     return rows
 
 

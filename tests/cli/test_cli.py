@@ -69,6 +69,42 @@ def test_packets_writes_series_traces_and_a_table(run, tmp_path):
         assert data["link_queue"].sizes == {"seed": 2, "time": 9, "link": 1}
 
 
+def test_trains_answer_as_packets_do(run, tmp_path):
+    words = (SLOW, "--until", "4", "--seeds", "2")
+    drawn = ("--step", "25 ms", "--sample", "500 ms", "--out", "series.nc", "--plot", "series.png")
+    code, out, _ = run("trains", *words, *drawn, "--json")
+    found, packets = json.loads(out), json.loads(run("packets", *words, "--json")[1])
+    assert code == 0 and set(packets) < set(found) and found["step"] == 0.025
+    assert [own["seed"] for own in found["runs"]] == [1, 2] and found["status"] == "finished"
+    for part in ("mean", "ci95"):
+        for kind, name in (("links", "bottleneck"), ("flows", "tcp")):
+            assert set(found[part][kind][name]) <= set(packets[part][kind][name])
+    link, other = (own["mean"]["links"]["bottleneck"] for own in (found, packets))
+    assert link["utilization"] == pytest.approx(other["utilization"], abs=0.1)
+    with xr.open_dataset(tmp_path / "series.nc", engine="h5netcdf") as data:
+        assert data["link_queue_mean"].mean().item() == pytest.approx(link["queue_mean"])
+        assert data["link_number_in_system"].sizes["seed"] == 2
+    assert (tmp_path / "series.png").stat().st_size > 10_000
+    code, out, _ = run("trains", *words, "--step", "25 ms")
+    assert code == 0 and "Trains with a step of 25 ms" in out and "utilization" in out
+
+
+def test_compare_takes_some_levels(run):
+    words = ("compare", SLOW, "--until", "4", "--seeds", "2", "--no-trajectory", "--levels")
+    found = json.loads(run(*words, "population,mean", "--json")[1])
+    assert found["levels"] == ["mean", "population"] and found["level"] == "population"
+    assert found["packets"] is found["trains"] is None
+    for row in found["rows"]:
+        assert row["packets"] is row["trains"] is row["recommended_difference"] is None
+        assert row["recommended"] == row["population"]
+    code, out, _ = run(*words, "population,mean")
+    head = next(line for line in out.splitlines() if "quantity" in line)
+    assert code == 0 and "population *" in head and "trains" not in head and "packets" not in head
+    code, _, err = run(*words, "mean,fluid,packets")
+    expected = "some of mean, population, trains, packets, got 'mean,fluid,packets'"
+    assert code == 2 and f"--levels: expected {expected}" in err
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [("3", 3), ("1e-3", 1e-3), ("true", True), ("inf", math.inf), ("5 ms", "5 ms"),
@@ -154,7 +190,10 @@ def test_every_fault_is_told_at_once(run):
         assert text in err, text
     words = ("sweep", "equilibrium", SLOW, *GRID, "--out", "grid.nc")
     code, _, err = run(*words, "--seeds", "3", "--no-trajectory")
-    assert code == 2 and "--seeds: expected a verb that takes it (packets, compare), got" in err
+    assert (
+        code == 2
+        and "--seeds: expected a verb that takes it (packets, trains, compare), got" in err
+    )
     assert "--trajectory: expected a verb that takes it (compare)" in err
     code, _, err = run("sweep", "--status", "--out", "grid.nc")
     assert code == 2 and "expected one with a sweep in it, got 'grid.nc.sweep'" in err

@@ -70,7 +70,7 @@ def test_damaged_files_are_not_good(monkeypatch, tmp_path):
 def test_warming_calls_each_verb_once(run):
     code, out, _ = run("precompile", "hollot2001/slow")
     words = [line.split() for line in out.splitlines()]
-    verbs = ["equilibrium", "stability", "simulate", "packets", "compare"]
+    verbs = ["equilibrium", "stability", "simulate", "packets", "trains", "compare"]
     assert code == 0 and [w[:2] for w in words] == [["hollot2001/slow:", verb] for verb in verbs]
     assert all(w[3:] == ["s"] for w in words)
 

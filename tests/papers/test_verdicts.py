@@ -14,7 +14,7 @@ import pytest
 import fluidcc as fc
 from fluidcc.bundled import bundled, scenarios
 from fluidcc.bundled.paper_figs.drawing.figure import papers, recipes
-from fluidcc.bundled.validation.lab.beside import causes, medians, table
+from fluidcc.bundled.validation.lab.beside import causes, judged, level_error, medians, table
 from fluidcc.bundled.validation.lab.check import BOUNDS
 from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
 from fluidcc.bundled.validation.lab.judging import (
@@ -137,13 +137,13 @@ def test_where_the_model_says_nothing_against_itself_it_keeps_to_its_goals():
         assert all(abs(r.difference) <= goal for r in inside if r.kind == kind and r.compares)
 
 
-def test_a_scenario_comes_out_as_kept(monkeypatch):
+def test_a_scenario_comes_out_as_kept(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "validation"))
     script = importlib.import_module("compare_all")
     name = "hollot2001/pi"
-    judged = script.judge(name)
-    assert "error" not in judged, judged["error"]
-    found = judged["rows"]
+    record = script.judge(name)
+    assert "error" not in record, record["error"]
+    found = record["rows"]
     kept = {row.quantity: row for row in table() if row.scenario == name}
     assert set(kept) == {row["name"] for row in found}
     for row in found:
@@ -152,6 +152,35 @@ def test_a_scenario_comes_out_as_kept(monkeypatch):
         assert (row["equilibrium"] if row["fluid"] is None else row["fluid"]) == (
             own.fluid and pytest.approx(own.fluid, rel=1e-3)
         )
+
+    script.write_table([record], tmp_path / "all.csv")
+    for row, own in zip(found, table(tmp_path / "all.csv"), strict=True):
+        assert (own.quantity, own.level) == (row["name"], record["level"])
+        for level in ("population", "trains", "trains_ci95", "recommended"):
+            assert getattr(own, level) == (row[level] and pytest.approx(row[level], rel=1e-4))
+    said = "\n".join(script.summary([record]))
+    assert "no level below packets applies: 0 scenarios" in said and "recommended" in said
+
+
+def test_a_refused_number_is_a_miss_of_a_level(tmp_path):
+    """Three links by hand: one is right, one is refused, one has less than a packet."""
+    heads = "scenario,from_s,until_s,status,quantity,unit,equilibrium,population,trains,fluid,"
+    heads += "packets,ci95,trains_ci95,difference,recommended,level,level_reason,refused,"
+    lines = [
+        f"one,1,2,regular,links.{name}.{kind},packet,,,{value},,{seen},,,,{value},trains,,,"
+        for name, kind, value, seen in (
+            ("a", "queue", 10.5, 10), ("a", "queue_std", 1.1, 2), ("b", "queue", "", 20),
+            ("c", "queue", 5, 0.5), ("c", "queue_std", 5, 2), ("b", "queue_std", 3, 3),
+        )
+    ]  # fmt: skip
+    (tmp_path / "all.csv").write_text("\n".join([heads + "validity_warnings", *lines]))
+    rows = table(tmp_path / "all.csv")
+    assert [row.quantity for row in judged(rows, "queue")] == ["links.a.queue", "links.b.queue"]
+    queue = level_error(judged(rows, "queue"), "recommended", 0.1)
+    assert queue is not None and queue.median == pytest.approx(0.05) and queue[1:] == (0.5, 1, 2)
+    spread = level_error(judged(rows, "queue_std"), "trains", 0.2)
+    assert spread is not None and spread.median == pytest.approx(0.225) and spread.within == 0.5
+    assert level_error(judged(rows, "period"), "trains", 0.1) is None
 
 
 def test_causes_have_neither_places_nor_numbers_and_cover_what_is_outside():

@@ -1,10 +1,13 @@
-"""The fluid model beside the packets over all scenarios, as a run of the comparison left it."""
+"""Every level beside the packets over all scenarios, as a run of the comparison left it."""
 
 import csv
 import dataclasses
+import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from fluidcc.bundled import bundled
 
@@ -17,11 +20,12 @@ BETWEEN = " | "
 
 @dataclasses.dataclass(frozen=True)
 class Beside:
-    """One quantity of a scenario in both engines; None where an engine has no number.
+    """One quantity of a scenario at every level; None where a level has no number.
 
     `equilibrium` is that of mean windows, `population` that of all of them, and why its
-    fluctuations are `refused`. `validity_warnings` has the reasons for which the fluid model says
-    itself that it does not hold there.
+    fluctuations are `refused`; `recommended` is the number of the `level` to trust, None if that is
+    packets, and `level_reason` says why. `validity_warnings` has the reasons for which the fluid
+    model says itself that it does not hold there.
     """
 
     scenario: str
@@ -37,6 +41,11 @@ class Beside:
     equilibrium: float | None = None
     population: float | None = None
     refused: str = ""
+    trains: float | None = None
+    trains_ci95: float | None = None
+    recommended: float | None = None
+    level: str = ""
+    level_reason: str = ""
 
     @property
     def kind(self) -> str:
@@ -58,15 +67,15 @@ class Beside:
         return value / self.packets - 1 if known else None
 
 
-def table() -> list[Beside]:
-    """Every quantity of every scenario, in the order of ``validation/compare_all.csv``, if it is
-    there.
+def table(file: Path | None = None) -> list[Beside]:
+    """Every quantity of every scenario, in the order of a file, by default
+    ``validation/compare_all.csv``, if it is there.
     """
 
-    def number(text: str) -> float | None:
+    def number(text: str | None) -> float | None:
         return float(text) if text else None
 
-    file, found = bundled("validation") / "compare_all.csv", []
+    file, found = file or bundled("validation") / "compare_all.csv", []
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     for row in csv.DictReader(text.splitlines()):
         fluid = number(row["fluid"])
@@ -85,9 +94,67 @@ def table() -> list[Beside]:
                 number(row["equilibrium"]),
                 number(row["population"]),
                 row["refused"],
+                # tables from before trains have none of these
+                number(row.get("trains")),
+                number(row.get("trains_ci95")),
+                number(row.get("recommended")),
+                row.get("level", ""),
+                row.get("level_reason", ""),
             )
-        )  # fmt: skip
+        )
     return found
+
+
+LEVELS = ("equilibrium", "population", "trains", "fluid", "recommended")
+"""Numbers of a quantity that are held against packets."""
+
+WITHIN = {
+    "queue": 0.10, "queue_std": 0.20, "mark_fraction": 0.05, "goodput": 0.02, "period": 0.10,
+}  # fmt: skip
+"""Kinds of quantities that tell how good a level is, with the relative error they should keep."""
+
+
+def judged(rows: Sequence[Beside], kind: str) -> list[Beside]:
+    """Quantities of a kind of which packets have enough: queues, and their deviations, of links
+    with more than a packet in the mean, and any period.
+    """
+    long = {
+        (row.scenario, row.quantity.rpartition(".")[0])
+        for row in rows
+        if row.kind == "queue" and (row.packets or 0.0) > LEAST["queue"]
+    }
+    return [
+        row
+        for row in rows
+        if row.kind == kind and (row.packets or 0.0) > 0
+        and (
+            (row.scenario, row.quantity.rpartition(".")[0]) in long
+            if kind in ("queue", "queue_std")
+            else (row.packets or 0.0) >= LEAST.get(kind, 0.0)
+        )
+    ]  # fmt: skip
+
+
+class LevelError(NamedTuple):
+    """How far a level is from packets: the median of the relative errors of the `known` numbers,
+    and the share of all `count` within a tolerance, where a number that is refused is a miss.
+    """
+
+    median: float
+    within: float
+    known: int
+    count: int
+
+
+def level_error(rows: Sequence[Beside], level: str, most: float) -> LevelError | None:
+    """The error of a level over quantities that packets have; None if there are none."""
+    if not rows:
+        return None
+    pairs = ((getattr(row, level), row.packets) for row in rows)
+    sizes = [abs(value / seen - 1) for value, seen in pairs if value is not None]
+    median = statistics.median(sizes) if sizes else math.nan
+    within = sum(size <= most for size in sizes) / len(rows)
+    return LevelError(median, within, len(sizes), len(rows))
 
 
 def medians(rows: Sequence[Beside]) -> Mapping[str, tuple[float, int]]:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 _LISTS = ("goodput_flows",)  # metrics with a value for each flow
+_MAIN = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
 _LINES = 7  # most components of a solution in a picture
 
 
@@ -196,8 +197,7 @@ class PacketsView(View):
     def numbers(self) -> dict[str, Measured]:
         """Utilization and queue of each link, goodput of each group, with intervals."""
         out = {}
-        wanted = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
-        for kind, metric in wanted:
+        for kind, metric in _MAIN:
             for name, mean in zip(self.found.mean[kind], self._means(kind, metric), strict=True):
                 out[f"{name}: {metric}"] = mean
         return out
@@ -244,27 +244,73 @@ class PacketsView(View):
         legend(below, 3)
 
 
+class TrainsView(PacketsView):
+    """Runs of trains: as packet runs, with the step and its error."""
+
+    def tables(self, rows: int | None = None) -> list[Block]:
+        """Means over seeds with 95 % intervals, and what the step of the trains changes."""
+        first, *rest = super().tables(rows)
+        step = quantity(self.found.step, "s")
+        if self.found.step_error is None:
+            return [first, *lines(f"Trains with a step of {step}"), *rest]
+        errors = table(
+            f"Trains with a step of {step}; less runs of the same seeds with twice the step",
+            "metric", "of", "unit", "difference",
+        )  # fmt: skip
+        for kind, metric in (*_MAIN, ("links", "queue_var"), ("links", "mark_fraction")):
+            unit = quantities.units("packets", kind)[metric]
+            for name, values in self.found.step_error[kind].items():
+                error = Measured(values.get(metric))
+                errors.add_row(metric, name, *in_row(unit, error))
+        return [first, *rest, errors]
+
+    def _draw_series(self, figure: "SubFigure") -> None:
+        """Queues of the first run over time."""
+        runs, ax = self.found, figure.subplots()
+        run = runs.series.isel(seed=0)
+        for name in run.link.values:
+            ax.plot(run.time, run.link_number_in_system.sel(link=name), linewidth=0.9, label=name)
+        ax.set(title=f"{runs.message}, seed {runs.seeds[0]} shown")
+        ax.set(xlabel="time [s]", ylabel=axis_label("links", "queue"))
+        from_zero(ax)
+        legend(ax, 3)
+
+
+_COLUMNS = {
+    "mean": ("equilibrium", ""), "population": ("population", ""),
+    "trains": ("trains", "trains_ci95"), "packets": ("packets", "ci95"),
+}  # fmt: skip
+"""Levels with the fields of a row that have the value and half of its interval."""
+_DIFFERENCES = {
+    "mean": "difference", "population": "population_difference", "trains": "trains_difference",
+}  # fmt: skip
+
+
 class ComparisonView(View):
-    """The fluid model versus packets."""
+    """The levels of description side by side."""
 
     size = (6.6, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """Both engines, and the validity warnings of the fluid model."""
+        """All levels, the one to trust, and the validity warnings of the fluid model."""
         both, fluid = self.found, self.found.fluid
-        span = f"{number(both.warmup)} to {number(both.until)} s, {len(both.packets.runs)} seeds"
-        quantities_table = table(
-            f"Fluid versus packets, {span}", "quantity", "unit", "equilibrium", "population",
-            "fluid", "packets (95 %)", ("fluid - packets", "%"), ("population - packets", "%"),
+        compared = both.packets is not None and both.level != "packets"
+        heads = [f"{level} *" if level == both.level else level for level in both.levels]
+        span = f"{number(both.warmup)} to {number(both.until)} s"
+        span += f", {len(both.seeds)} seeds" if both.seeds else ""
+        span += ", * the level to trust" if both.level in both.levels else ""
+        levels_table = table(
+            f"Levels of description, {span}",
+            "quantity", "unit", *heads, *([("* - packets", "%")] if compared else []),
         )  # fmt: skip
         for row in both.rows:
-            engines = (
-                (row.equilibrium, None), (row.population, None), (row.fluid, None),
-                (row.packets, row.ci95),
-            )  # fmt: skip
-            cells = in_row(row.unit, *(Measured(value, half=half) for value, half in engines))
-            off = map(percent, (row.difference, row.population_difference))
-            quantities_table.add_row(row.name, *cells, *off)
+            shown = (_COLUMNS[level] for level in both.levels)
+            values = [
+                Measured(getattr(row, value), half=getattr(row, half) if half else None)
+                for value, half in shown
+            ]
+            off = [percent(row.recommended_difference)] if compared else []
+            levels_table.add_row(row.name, *in_row(row.unit, *values), *off)
         out = [head(both.equilibrium)]
         if fluid and (fluid.status.name != "ok" or "not to be trusted" in fluid.message):
             out.append(verdict(False, f"Fluid run: {fluid.message}"))
@@ -276,109 +322,150 @@ class ComparisonView(View):
         known = noise.status == "regular" or noise.message in both.validity_warnings
         if rows is None and not known:
             out += lines(f"No fluctuations of the population: {noise.message}")
-        return [*out, quantities_table]
+        good = None if both.level == "packets" else True
+        out.append(verdict(good, f"Level to trust: {both.level} ({both.level_reason})"))
+        return [*out, levels_table]
 
     def numbers(self) -> dict[str, Measured]:
-        """Each quantity in the fluid model and in packets."""
+        """Each quantity at the level to trust and in packets."""
         out = {}
         for row in self.found.rows:
-            out[f"{row.name} (fluid)"] = Measured(row.fluid, row.unit)
+            out[f"{row.name} (recommended)"] = Measured(row.recommended, row.unit)
             out[f"{row.name} (packets)"] = Measured(row.packets, row.unit, row.ci95)
         return out
 
     def draw(self, figure: "SubFigure") -> None:
         """Queues and windows over time, goodputs, and all relative differences."""
         narrow, both = is_narrow(figure), self.found
-        grid = figure.add_gridspec(4 if narrow else 3, 1 if narrow else 2)
-        queues = figure.add_subplot(grid[0, :])
-        _queues(queues, both)
-        _windows(figure.add_subplot(grid[1, :], sharex=queues), both)
-        _goodputs(figure.add_subplot(grid[2, 0]), both)
-        _differences(figure.add_subplot(grid[3, 0] if narrow else grid[2, 1]), both)
+        above = [_queues] + [_windows] * bool(_courses(both))
+        below = [_goodputs] + [_differences] * (both.packets is not None)
+        count = 1 if narrow else len(below)
+        grid = figure.add_gridspec(len(above) + len(below) // count, count)
+        shared = None
+        for k, draw in enumerate(above):
+            shared = figure.add_subplot(grid[k, :], sharex=shared)
+            draw(shared, both)
+            shared.set_xlabel("time [s]" if k == len(above) - 1 else "")
+        for k, draw in enumerate(below):
+            place = grid[len(above) + k // count, k % count]
+            draw(figure.add_subplot(place), both)
 
 
-def _one_run(both: Any, variable: str, label: str) -> Any:
-    """Times and values of a series of the first packet run; empty if runs have no series."""
-    series = both.packets.series
-    if series is None:
+_LEVEL_COLOURS = {"mean": "C0", "population": "0.5", "trains": "C2", "packets": "C1"}
+
+
+def _colour(k: int, level: str) -> str:
+    """The colour of a level of the k-th link or group; grey where all share one."""
+    colour = _LEVEL_COLOURS[level]
+    return f"C{3 * k + int(colour[1:])}" if colour.startswith("C") else colour
+
+
+def _one_run(runs: Any, variable: str, label: str) -> Any:
+    """Times and values of a series of the first run; empty if there is none."""
+    if runs is None or runs.series is None or variable not in runs.series:
         return [], []
+    series = runs.series
     return series.time, series[variable].isel(seed=0).sel({variable.split("_")[0]: label})
 
 
 def _queues(ax: "Axes", both: Any) -> None:
     rows = {row.name: row for row in both.rows}
     for k, name in enumerate(both.equilibrium.links):
-        series = _one_run(both, "link_number_in_system", name)
-        ax.plot(*series, linestyle="-", color=f"C{2 * k + 1}", linewidth=0.5, alpha=2 * PALE)
+        series = _one_run(both.packets or both.trains, "link_number_in_system", name)
+        faint = _colour(k, "packets" if both.packets else "trains")
+        ax.plot(*series, linestyle="-", color=faint, linewidth=0.5, alpha=2 * PALE)
         if both.fluid is not None:
-            queue = both.fluid.links[name].queue
-            ax.plot(both.fluid.time, queue, "-", color=f"C{2 * k}", label=f"{name}: fluid")
-        row, colour = rows[f"links.{name}.queue"], f"C{2 * k + 1}"
-        if row.packets is not None:
-            half = row.ci95 or 0.0
-            span, mean = [both.warmup, both.until], row.packets
-            ax.fill_between(span, mean - half, mean + half, color=colour, alpha=2 * PALE)
-            ax.plot(span, [mean, mean], "--", color=colour, label=f"{name}: packets, mean and 95 %")
+            queue, colour = both.fluid.links[name].queue, _colour(k, "mean")
+            ax.plot(both.fluid.time, queue, "-", color=colour, label=f"{name}: fluid")
+        row, span = rows[f"links.{name}.queue"], [both.warmup, both.until]
+        for level, style in (("packets", "--"), ("trains", "-.")):
+            mean, half = (getattr(row, field) for field in _COLUMNS[level])
+            if mean is not None:
+                half, colour = half or 0.0, _colour(k, level)
+                ax.fill_between(span, mean - half, mean + half, color=colour, alpha=2 * PALE)
+                label = f"{name}: {level}, mean and 95 %"
+                ax.plot(span, [mean, mean], style, color=colour, label=label)
         if row.equilibrium is not None:
             ax.axhline(row.equilibrium, color="0.3", linestyle=":", label=f"{name}: equilibrium")
-        noise = both.population.links[name].queue
-        if math.isfinite(noise.std):
-            ends = (max(noise.mean + side * noise.std, 0.0) for side in (-2, 2))
-            ax.axhspan(*ends, color="0.3", alpha=PALE / 2, label=f"{name}: population, ± 2 std")
+        if row.population is not None:
+            ax.axhline(row.population, color="0.5", linestyle="--", label=f"{name}: population")
+            spread = rows[f"{row.name}_std"].population
+            if spread is not None:
+                ends = (max(row.population + side * spread, 0.0) for side in (-2, 2))
+                ax.axhspan(*ends, color="0.3", alpha=PALE / 2, label=f"{name}: ± 2 std")
     ax.set(title=both.equilibrium.net.title, ylabel=axis_label("links", "queue"))
+    ax.set_xlim(0.0, both.until)
     from_zero(ax)
     legend(ax, 3)
 
 
-def _windows(ax: "Axes", both: Any) -> None:
-    """Mean window of each group."""
+def _courses(both: Any) -> list[tuple[str, Any, Any, str, float]]:
+    """Mean windows over time: what they are of, times, values, colour and width of the line."""
+    found = []
     for k, name in enumerate(both.equilibrium.flows):
-        series = _one_run(both, "group_window", name)
-        label = f"{name}: packets, seed {both.packets.seeds[0]}"
-        ax.plot(*series, linestyle="-", color=f"C{2 * k + 1}", linewidth=0.7, label=label)
+        for level, runs in (("packets", both.packets), ("trains", both.trains)):
+            times, values = _one_run(runs, "group_window", name)
+            if len(times):
+                said = f"{name}: {level}, seed {runs.seeds[0]}"
+                found.append((said, times, values, _colour(k, level), 0.7))
         if both.fluid is not None:
             group = both.fluid.flows[name]
             mean = np.average(group.window, axis=1, weights=group.n)
-            ax.plot(both.fluid.time, mean, "-", color=f"C{2 * k}", label=f"{name}: fluid")
-    ax.set(xlabel="time [s]", ylabel=axis_label("flows", "window"))
+            found.append((f"{name}: fluid", both.fluid.time, mean, _colour(k, "mean"), 1.0))
+    return found
+
+
+def _windows(ax: "Axes", both: Any) -> None:
+    """Mean window of each group."""
+    for label, times, values, colour, width in _courses(both):
+        ax.plot(times, values, "-", color=colour, linewidth=width, label=label)
+    ax.set_ylabel(axis_label("flows", "window"))
     from_zero_late(ax, both.warmup)
     legend(ax, min(len(both.equilibrium.flows), 3))
 
 
 def _goodputs(ax: "Axes", both: Any) -> None:
+    """Goodput of a flow of each group, at every level."""
     rows = [row for row in both.rows if row.name.endswith(".goodput")]
-    scale, unit = scaled([row.packets for row in rows], "bit/s")
-    positions = np.arange(len(rows))
-    fluid = [np.nan if row.model is None else row.model / scale for row in rows]
-    packets = [np.nan if row.packets is None else row.packets / scale for row in rows]
-    halves = [(row.ci95 or 0.0) / scale for row in rows]
-    ax.bar(positions - 0.2, fluid, 0.38, label="fluid", color="C0")
-    ax.bar(positions + 0.2, packets, 0.38, yerr=halves, label="packets", color="C1")
-    ax.set_xticks(positions, [row.name.split(".")[1] for row in rows])
+    known = [getattr(row, _COLUMNS[level][0]) for row in rows for level in both.levels]
+    scale, unit = scaled(known, "bit/s")
+    width = 0.8 / len(both.levels)
+    for i, level in enumerate(both.levels):
+        value, half = _COLUMNS[level]
+        heights = [_scaled(getattr(row, value), scale, math.nan) for row in rows]
+        halves = [_scaled(getattr(row, half), scale, 0.0) for row in rows] if half else None
+        places = np.arange(len(rows)) + (i - (len(both.levels) - 1) / 2) * width
+        colour = _LEVEL_COLOURS[level]
+        ax.bar(places, heights, 0.95 * width, yerr=halves, label=level, color=colour)
+    ax.set_xticks(range(len(rows)), [row.name.split(".")[1] for row in rows])
     ax.set(xlabel="group of flows", ylabel=f"goodput of a flow [{unit}]")
     ax.grid(visible=False, axis="x")
     from_zero(ax)
     legend(ax, 2)
 
 
+def _scaled(value: float | None, scale: float, none: float) -> float:
+    return none if value is None else value / scale
+
+
 def _differences(ax: "Axes", both: Any) -> None:
-    names = [row.name for row in reversed(both.rows) if row.difference is not None]
-    rows = {row.name: row for row in both.rows}
+    """Relative differences of the levels to packets."""
+    levels = [level for level in both.levels if level in _DIFFERENCES]
+    keys = [_DIFFERENCES[level] for level in levels]
+    rows = [r for r in reversed(both.rows) if any(getattr(r, key) is not None for key in keys)]
     ax.axvline(0, color="0.4", linewidth=0.8)
-    for key, label, aside, colour in (
-        ("difference", "fluid", 0.12, "C0"),
-        ("population_difference", "population", -0.12, "0.3"),
-    ):
-        known = [(k, rows[n]) for k, n in enumerate(names) if getattr(rows[n], key) is not None]
+    for i, (level, key) in enumerate(zip(levels, keys, strict=True)):
+        known = [(k, row) for k, row in enumerate(rows) if getattr(row, key) is not None]
         off = [getattr(row, key) for _, row in known]
-        # only packets have a sampling error: the interval of the ratio is theirs
+        # the interval of the ratio by the sampling error of packets
         halves = [
             100 * (row.ci95 or 0.0) / row.packets * (1 + d)
             for (_, row), d in zip(known, off, strict=True)
         ]
-        places = [k + aside for k, _ in known]
+        places = [k + 0.2 * ((len(levels) - 1) / 2 - i) for k, _ in known]
+        colour, label = _LEVEL_COLOURS[level], f"{level}{', to trust' * (level == both.level)}"
         ax.errorbar([100 * d for d in off], places, xerr=halves, fmt="o", color=colour, label=label)
-    ax.set_yticks(range(len(names)), [" ".join(name.split(".")[1:]) for name in names])
+    ax.set_yticks(range(len(rows)), [" ".join(row.name.split(".")[1:]) for row in rows])
     ax.set(xlabel="relative to packets [%]", ylabel="quantity")
     ax.set_title("with 95 % intervals of the packets")
     ax.margins(y=0.15)

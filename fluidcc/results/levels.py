@@ -1,0 +1,85 @@
+"""Levels of description, from mean windows to single packets, and which of them to trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from fluidcc.errors import shown
+
+if TYPE_CHECKING:
+    from fluidcc.analysis.equilibrium import Equilibrium
+    from fluidcc.analysis.fluctuations import Fluctuations
+
+LEVELS = ("mean", "population", "trains", "packets")
+"""Mean windows, all windows with their fluctuations, trains of packets, packets."""
+WITHOUT_TRAINS = ("mean", "population", "packets")
+"""For those who ask where equilibria are beside packets."""
+
+
+class Choice(NamedTuple):
+    """The level to trust, and why in a sentence."""
+
+    level: str
+    reason: str
+
+
+def known_levels(levels: str | Iterable[str]) -> tuple[str, ...]:
+    """The levels in their order, from names or from text with commas.
+
+    Raises ValueError if a name is not known, or there is none.
+    """
+    names = [n.strip() for n in levels.split(",")] if isinstance(levels, str) else [*levels]
+    unknown = [name for name in names if name not in LEVELS]
+    if unknown or not names:
+        got = shown(", ".join(map(repr, unknown))) or "none"
+        raise ValueError(f"levels: expected some of {', '.join(LEVELS)}, got {got}")
+    return tuple(level for level in LEVELS if level in names)
+
+
+def choose_level(
+    levels: Sequence[str],
+    *,
+    equilibrium: Equilibrium,
+    population: Fluctuations,
+    warnings: Sequence[str],
+    refused: str = "",
+) -> Choice:
+    """The level to trust: the first of trains, population and mean that holds nothing against
+    itself; packets if there is none.
+
+    Trains hold against themselves what they refuse; the population, that its fluctuations are not
+    small; mean windows, an equilibrium that is not regular or a validity warning. Packets are not
+    asked.
+
+    Parameters
+    ----------
+    levels
+        Those that were asked for.
+    equilibrium
+        That of mean windows.
+    population
+        The fluctuations of the population.
+    warnings
+        Validity warnings of the mean windows.
+    refused
+        Why trains do not take the network; empty if they do.
+    """
+    fluctuates = "" if population.status == "regular" else population.message
+    warned = f"validity warnings ({len(warnings)}), such as {warnings[0]}" if warnings else ""
+    rests = equilibrium.status == "regular"
+    rules = (
+        ("trains", refused, "flows are individuals, with their losses, timeouts and cycles"),
+        ("population", fluctuates, "its fluctuations are small"),
+        ("mean", warned if rests else f"the equilibrium is {equilibrium.status}",
+         "there is no validity warning"),
+    )  # fmt: skip
+    passed: list[str] = []
+    for level, against, reason in rules:
+        if level not in levels:
+            passed.append(f"{level}: left out")
+        elif against:
+            passed.append(f"{level}: {against}")
+        else:
+            return Choice(level, "; ".join([reason, *passed]))
+    return Choice("packets", f"no level below packets applies: {'; '.join(passed)}")
