@@ -305,7 +305,10 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
             records[link] = records[link]._replace(marks=write(ring, k, links.read_last(ring, k) + marks))
             ports[link] = ports[link]._replace(marked=ports[link].marked + jnp.sum(marks, axis=0))
         if port.rewrites:
-            records[link] = links.note_chance(port, numbers.ports[link], ports[link], records[link], k, step)
+            before = run.ports[link].served
+            ports[link], records[link] = links.rewrite(
+                port, numbers.ports[link], ports[link], records[link], before, k, step
+            )
         this.record = this.record._replace(ports=tuple(records))
         run = run._replace(ports=tuple(ports))
     return run._replace(k=k + 1, record=this.record)

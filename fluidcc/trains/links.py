@@ -149,7 +149,10 @@ def _judge(port: Port, numbers: PortNumbers, s: PortState, offer: Offer, step: A
             chooses = chooses & (waiting >= offer.least)
         forced = jnp.where(chooses, forced, 0.0)
         gap = gap + part
-        p = jnp.clip(law.gap_probability(x, one, jnp.maximum(gap - part / 2, 1.0)) + 0.0 * gap, 0.0, 1.0)
+        p = long_run
+        if port.spaced:
+            p = law.gap_probability(x, one, jnp.maximum(gap - part / 2, 1.0)) + 0.0 * gap
+        p = jnp.clip(p, 0.0, 1.0)
         p = jnp.where(chooses & (forced < 1), p, 0.0)
         if port.averages:
             arming = chooses & (armed == 0) & (offer.arms > 0)
@@ -308,9 +311,14 @@ def probability_of(signal: Any, s: PortState, numbers: PortNumbers, queue: Array
     return signal(s.law, Arrival(1.0 + zero, step + zero, queue, numbers.capacity + zero))
 
 
-def note_chance(port: Port, numbers: PortNumbers, s: PortState, record: PortRecord, k: Array, step: Array) -> PortRecord:
-    """Record the probability of a signal to ACKs that pass the router now."""
+def rewrite(
+    port: Port, numbers: PortNumbers, s: PortState, record: PortRecord, before: Array, k: Array, step: Array
+) -> tuple[PortState, PortRecord]:
+    """Record the probability of a signal to ACKs that pass the router now, as many as packets were
+    served since `before`.
+    """
     held = s.numbers - s.left if port.counted else s.accepted - s.served
     queue = held if port.counts_service else jnp.maximum(held - 0.5, 0.0)
-    told = probability_of(numbers.law.signal, s, numbers, queue, step).mark + 0.0 * queue
-    return record._replace(chance=write(record.chance, k, told))
+    chance = probability_of(numbers.law.signal, s, numbers, queue, step).mark + 0.0 * queue
+    s = s._replace(marked=s.marked + chance * (s.served - before))
+    return s, record._replace(chance=write(record.chance, k, chance))

@@ -89,7 +89,7 @@ def locate(ring: Array, k: Array, count: Array) -> Array:
     a, b = read(ring, low)[0], read(ring, low + 1)[0]
     step = jnp.where(b > a, b - a, 1.0)
     inside = low[0] + jnp.clip((count - a) / step, 0.0, 1.0)
-    return jnp.where(low[0] >= k, k.astype(float), inside)
+    return jnp.where(low[0] >= k.astype(float), k.astype(float), inside)
 
 
 def first_record(shape: Any, lanes: int) -> Record:

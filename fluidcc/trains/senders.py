@@ -143,7 +143,7 @@ def respond(
     target = jnp.floor(window(cut)) if kind.integer_windows else window(cut)
     cutting = fresh | (late & after)
     threshold = jnp.where(cutting, jnp.maximum(jnp.floor(target), 2.0), s.threshold)
-    least = p.floor if not kind.gated else jnp.minimum(p.floor, 1.0)
+    least = p.floor
     landed = rules.with_window(cut, jnp.maximum(target, least))
     law = _chosen(cutting, landed, law)
     law = _chosen(late, rules.with_window(law, 1.0 + zero), law)
