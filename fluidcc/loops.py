@@ -178,13 +178,17 @@ class _Program:
             return self._part(args[0], first, size, kind)
         if name == "dynamic_slice":
             width = int(np.prod(shapes[0][1:]))
-            return args[0] if args[0].size == size else self._read(args[0], args[1], size, kind, width)
+            return (
+                args[0] if args[0].size == size else self._read(args[0], args[1], size, kind, width)
+            )
         if name == "gather":
             return self._read(args[0], args[1], size, kind, 0)
         if name == "dynamic_update_slice":
             return self._write_row(*args[:3], int(np.prod(shapes[0][1:])))
         if name == "concatenate":
-            return self._join([(a, int(np.prod(s))) for a, s in zip(args, shapes, strict=True)], kind)
+            return self._join(
+                [(a, int(np.prod(s))) for a, s in zip(args, shapes, strict=True)], kind
+            )
         raise NotInLoopsError(f"the operation {name}")
 
     def _read(self, ring: _Value, place: _Value, size: int, kind: str, width: int) -> _Value:
@@ -355,7 +359,9 @@ class _Writer:
             return self._power(args[0], v.number)
         if name in _MATH and not (name == "abs" and kind != "f"):
             kinds = ir.FunctionType(_NUMBER, [_NUMBER] * len(args))
-            function = self.module.globals.get(_MATH[name]) or ir.Function(self.module, kinds, _MATH[name])
+            function = self.module.globals.get(_MATH[name]) or ir.Function(
+                self.module, kinds, _MATH[name]
+            )
             function.attributes.add("nounwind")
             return b.call(function, args)
         return self._arithmetic(name, kind, args)
@@ -501,7 +507,11 @@ class _Writer:
             for v in sums:
                 here = self._element(v.sources[0], index)
                 if v.operation == "argmax":
-                    here = self._convert(here, v.sources[0].kind, "f") if v.sources[0].kind != "f" else here
+                    here = (
+                        self._convert(here, v.sources[0].kind, "f")
+                        if v.sources[0].kind != "f"
+                        else here
+                    )
                     above = b.fcmp_ordered(">", here, after[place + 1])
                     after[place] = b.select(above, index, after[place])
                     after[place + 1] = b.select(above, here, after[place + 1])
@@ -513,7 +523,9 @@ class _Writer:
                     after[place] = (b.fadd if v.kind == "f" else b.add)(after[place], here)
                 else:
                     sign = ">" if v.operation == "reduce_max" else "<"
-                    after[place] = b.select(b.fcmp_ordered(sign, after[place], here), after[place], here)
+                    after[place] = b.select(
+                        b.fcmp_ordered(sign, after[place], here), after[place], here
+                    )
                 place += 1
             for v in vectors:  # at last: others read what was in its place before
                 if v.stored:
@@ -534,7 +546,9 @@ def _written(step: Callable[[Any, Any], Any], held: Any, carry: Any) -> tuple[st
     variables, few = closed.jaxpr.invars, len(jax.tree.leaves(held))
     sizes = [int(np.prod(v.aval.shape)) for v in variables]
     program = _Program(sum(sizes[:few]))
-    places = [0, *np.cumsum(sizes[:few]).tolist()][:few] + [0, *np.cumsum(sizes[few:]).tolist()][:-1]
+    places = [0, *np.cumsum(sizes[:few]).tolist()][:few] + [0, *np.cumsum(sizes[few:]).tolist()][
+        :-1
+    ]
     inputs = []
     for k, (variable, size, place) in enumerate(zip(variables, sizes, places, strict=True)):
         base = ("h" if k < few else "c", place)
@@ -543,7 +557,11 @@ def _written(step: Callable[[Any, Any], Any], held: Any, carry: Any) -> tuple[st
     program.run(closed.jaxpr, closed.consts)
     writer = _Writer(program)
     writer.write([program.of(v) for v in closed.jaxpr.outvars], inputs[few:])
-    return str(writer.module), max(program.work, 1), np.concatenate([np.zeros(0), *program.constants])
+    return (
+        str(writer.module),
+        max(program.work, 1),
+        np.concatenate([np.zeros(0), *program.constants]),
+    )
 
 
 @functools.cache
@@ -601,7 +619,9 @@ class Loops:
     @staticmethod
     def pack(tree: Any) -> np.ndarray:
         """The numbers of a tree, in order."""
-        return np.concatenate([np.zeros(0), *(np.ravel(np.asarray(v, float)) for v in leaves(tree))])
+        return np.concatenate(
+            [np.zeros(0), *(np.ravel(np.asarray(v, float)) for v in leaves(tree))]
+        )
 
     def repeat(self, held: np.ndarray, carry: np.ndarray, count: int) -> None:
         """Perform carry = step(held, carry) `count` times, in place; both are packed."""

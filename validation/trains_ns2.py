@@ -94,7 +94,9 @@ def summary(found: list[Row]) -> Iterator[str]:
             sizes = [math.inf if math.isnan(e) else e for e in errors]
             if sizes:
                 share = statistics.mean(e <= most for e in sizes)
-                parts.append(f"{kind} {statistics.median(sizes):6.1%}, {share:4.0%} within {most:.0%}")
+                parts.append(
+                    f"{kind} {statistics.median(sizes):6.1%}, {share:4.0%} within {most:.0%}"
+                )
         yield f"{family:10s} {len({r.record for r in own}):4d} records  " + "   ".join(parts)
 
 
@@ -110,7 +112,10 @@ def main() -> int:
             for row in rows(family, record):
                 found.append(row)
                 cells = f"{row.theirs:11.5g} {row.ours:11.5g} {row.error:+8.1%}"
-                print(f"{row.file:10s} {row.record:40.40s} {row.quantity:5s} {cells} {row.message}", flush=True)
+                print(
+                    f"{row.file:10s} {row.record:40.40s} {row.quantity:5s} {cells} {row.message}",
+                    flush=True,
+                )
     print("\n".join(summary(found)))
     if given.table is not None:
         with given.table.open("w", newline="", encoding="utf-8") as out:

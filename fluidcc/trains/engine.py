@@ -16,6 +16,7 @@ from fluidcc.trains.records import (
     between_flows,
     event_row,
     first_record,
+    last,
     read,
     read_flows,
     whole,
@@ -118,7 +119,9 @@ class _Step:
         end = self.to_receiver(kind, p, self.now() - p.home[-1] / step, len(kind.back))
         path = self.back_to(kind, p, end, len(kind.route))
         zero = jnp.zeros_like(s.sent)
-        sent = jnp.maximum(whole(between_flows(record.sent[kind.number], path.sent, 0, kind.count)), s.known)
+        sent = jnp.maximum(
+            whole(between_flows(record.sent[kind.number], path.sent, 0, kind.count)), s.known
+        )
         marks, quenched, load, spared = zero, zero, zero, 1.0 + zero
         for hop, link in enumerate(kind.route):
             port = record.ports[link]
@@ -129,7 +132,9 @@ class _Step:
                 row = event_row(told if kind.quench else time)
                 marks = marks + read_flows(port.marks, row, *where)
             if kind.quench and port.lost.shape[0]:
-                quenched = quenched + jnp.ceil(read_flows(port.lost, event_row(told), *where) - 1e-6)
+                quenched = quenched + jnp.ceil(
+                    read_flows(port.lost, event_row(told), *where) - 1e-6
+                )
             if kind.loads and port.load.shape[0]:
                 load = jnp.maximum(load, read(port.load, event_row(path.came[hop])))
             if kind.marking_point is MarkingPoint.REVERSE and port.chance.shape[0]:
@@ -142,7 +147,6 @@ class _Step:
             modified=1 - spared,
         )  # fmt: skip
         return heard, jnp.max(self.now() - path.sent, axis=0)
-
 
     def offer(self, link: int, run: Run) -> tuple[links.Offer, Run]:
         """What comes to a link, and the run that knows of it."""
@@ -169,7 +173,9 @@ class _Step:
                     here = run.senders[kind.number].sent
                 else:
                     path = self.back_to(kind, p, self.now() - p.legs[hop] / numbers.step, hop)
-                    sent = whole(between_flows(self.record.sent[kind.number], path.sent, 0, kind.count))
+                    sent = whole(
+                        between_flows(self.record.sent[kind.number], path.sent, 0, kind.count)
+                    )
                     here = jnp.maximum(sent - self.lost(kind, path.came), before)
                 parts.append(here - before)
                 arrived[kind.number][hop] = here
@@ -191,12 +197,8 @@ class _Step:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
         shape, numbers = self.shape, self.numbers
         departed, marks = [list(d) for d in run.departed], []
-        state, port = run.ports[link], shape.ports[link]
-        held = state.numbers - state.left if port.counted else state.accepted - state.served
-        queue = held if port.counts_service else jnp.maximum(held - 1.0, 0.0)
-        chance = links.probability_of(
-            numbers.ports[link].law.signal, state, numbers.ports[link], queue, numbers.step
-        ).mark + 0.0 * queue
+        port, state = shape.ports[link], run.ports[link]
+        chance = links.chance_of_leaving(port, numbers.ports[link], state, numbers.step)
         for kind, p in zip(shape.kinds, numbers.kinds, strict=True):
             for hop in (h for h, k in enumerate(kind.route) if k == link):
                 if kind.marking_point not in _LATE:
@@ -220,7 +222,10 @@ def _offer(
     """What comes to a link, with what its flows are like."""
 
     def column(value: Any) -> Array:
-        each = [jnp.broadcast_to(jnp.asarray(value(kind, p), float), (kind.count, 1)) for kind, p in facts]
+        each = [
+            jnp.broadcast_to(jnp.asarray(value(kind, p), float), (kind.count, 1))
+            for kind, p in facts
+        ]
         return jnp.concatenate(each) if each else jnp.zeros((0, 1))
 
     def chances(mark: Array) -> Array:
@@ -279,7 +284,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         if kind.starts:
             draws = 6 * len(kind.sources) if kind.sources else 2 * kind.count
             s = advance_files(kind, p, s, now, draw(draws))
-        s, _ = senders.send(kind, p, s, now, step)
+        s = senders.send(kind, p, s, now, step)
         states.append(s)
         sent_rings.append(write(run.record.sent[kind.number], k, s.sent))
     this.record = run.record._replace(sent=tuple(sent_rings))
@@ -302,7 +307,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
                 late, run = this.departing(link, run._replace(ports=tuple(ports)))
                 marks = marks + late
             ring = records[link].marks
-            records[link] = records[link]._replace(marks=write(ring, k, links.read_last(ring, k) + marks))
+            records[link] = records[link]._replace(marks=write(ring, k, last(ring, k) + marks))
             ports[link] = ports[link]._replace(marked=ports[link].marked + jnp.sum(marks, axis=0))
         if port.rewrites:
             before = run.ports[link].served

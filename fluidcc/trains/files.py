@@ -107,7 +107,9 @@ def advance_files(kind: Kind, p: KindNumbers, s: Any, now: Array, u: Array) -> A
         size = _count(p.traffic.size(u[kind.count :]) + 0.0 * s.sent)
         next_at = jnp.where(starting, _NEVER, next_at)
         s = s._replace(need=jnp.where(done, 0.0, s.need))
-        return _begin(kind, p, s._replace(files=f._replace(next_at=next_at, pages=left)), starting, size, now)
+        return _begin(
+            kind, p, s._replace(files=f._replace(next_at=next_at, pages=left)), starting, size, now
+        )
     starting, size, owner = done & False, 0.0 * s.sent, f.owner
     sources, ending = [], done & False
     for k, (source, o) in enumerate(zip(kind.sources, f.open, strict=True)):
@@ -131,7 +133,9 @@ def advance_files(kind: Kind, p: KindNumbers, s: Any, now: Array, u: Array) -> A
     return _begin(kind, p, s, starting, size, now)
 
 
-def _after_end(o: OpenState, ended: Array, owner: Array, law: Any, now: Array, u: Array) -> tuple[OpenState, Array]:
+def _after_end(
+    o: OpenState, ended: Array, owner: Array, law: Any, now: Array, u: Array
+) -> tuple[OpenState, Array]:
     """The sessions after the end of the object of a flow (n, B): the next page, or the end."""
     some = jnp.any(ended, axis=0)
     place = _pick(owner, ended)
@@ -144,7 +148,9 @@ def _after_end(o: OpenState, ended: Array, owner: Array, law: Any, now: Array, u
     return o._replace(under_way=under_way, pages=pages, next_at=next_at), ended
 
 
-def _new_session(o: OpenState, law: Any, now: Array, begin: Array, most: Array, u: Array) -> OpenState:
+def _new_session(
+    o: OpenState, law: Any, now: Array, begin: Array, most: Array, u: Array
+) -> OpenState:
     """A session that begins, if it is time."""
     due = (now >= o.arrives_at) & (o.begun < most) & (now >= begin)
     first = due & (o.arrives_at <= 0)  # the source itself begins, and waits

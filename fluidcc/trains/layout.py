@@ -201,7 +201,9 @@ def _seen(queue: float) -> Arrival:
 
 def says_nothing(law: AbstractQueueLaw) -> bool:
     """Whether a law never marks or drops."""
-    signals = (law.signal(state, _seen(queue)) for state in _probes(law) for queue in (0.0, 9.0, 1e5))
+    signals = (
+        law.signal(state, _seen(queue)) for state in _probes(law) for queue in (0.0, 9.0, 1e5)
+    )
     return not any(float(signal.mark) > 0 or float(signal.drop) > 0 for signal in signals)
 
 
@@ -333,9 +335,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         # counted when their middles pass, packets are known half a transmission too early
         leg[0] += sum(0.5 / float(net.links[k].capacity) for k in flow.route)
         leg[-1] += flow.access_delay  # a sender's clock may be that of its first link
-    enough = [
-        float(_LIMITED if g.options.limited_transmit else g.options.dup_acks) for g in groups
-    ]
+    enough = [float(_LIMITED if g.options.limited_transmit else g.options.dup_acks) for g in groups]
     quench = [[flow.access_delay + delay for delay in flow.quench_delays] for flow in flows]
     sizes = [[g.options.ack_size / float(net.links[k].packet_size) for k in f.back]
              for g, f in zip(groups, flows, strict=True)]  # fmt: skip

@@ -37,6 +37,11 @@ def write(ring: Array, k: Array, row: Array) -> Array:
     return lax.dynamic_update_index_in_dim(ring, row, k % ring.shape[0], 0)
 
 
+def last(ring: Array, k: Array) -> Array:
+    """The row before step k."""
+    return lax.dynamic_index_in_dim(ring, (k - 1) % ring.shape[0], 0, keepdims=False)
+
+
 def _flat(ring: Array, time: Array, flows: int, first: int) -> Array:
     """Place in a flattened ring of the row at whole times, for the first of some flows."""
     rows, lanes = ring.shape[0], ring.shape[-1]

@@ -152,7 +152,9 @@ def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[
 
     def grown(name: str) -> np.ndarray:
         get = operator.attrgetter(name)
-        pairs = ((get(s.senders[kind])[own, 0] for s in (after, before)) for kind, own in places if own)
+        pairs = (
+            (get(s.senders[kind])[own, 0] for s in (after, before)) for kind, own in places if own
+        )
         return np.concatenate([next(pair) - next(pair) for pair in pairs])
 
     acked_of = dict(zip(itertools.chain(*numbers_of), grown("acked"), strict=True))
@@ -233,7 +235,9 @@ def _perform(
         try:
             waiting = set(futures)
             while waiting:
-                _, waiting = concurrent.futures.wait(waiting, 0.1, concurrent.futures.FIRST_EXCEPTION)
+                _, waiting = concurrent.futures.wait(
+                    waiting, 0.1, concurrent.futures.FIRST_EXCEPTION
+                )
                 for future in set(futures) - waiting:
                     future.result()
                 if progress is not None:
@@ -254,7 +258,11 @@ def _series(net: Network, seeds: Sequence[int], times: np.ndarray, values: np.nd
     about = attributes("links", "link_number_in_system")
     return xr.Dataset(
         {"link_number_in_system": (("seed", "time", "link"), values, about)},
-        {"seed": list(seeds), "time": ("time", times, {"units": "s"}), "link": list(net.link_names)},
+        {
+            "seed": list(seeds),
+            "time": ("time", times, {"units": "s"}),
+            "link": list(net.link_names),
+        },
     )
 
 
@@ -264,7 +272,9 @@ def _checked(step: float | None, sample: float | None, until: float) -> None:
         if value is not None and not (math.isfinite(value) and 0 < value <= until):
             raise PacketError(f"{name}: expected a time in (0, until] in s, got {value!r}")
     if sample is not None and until / sample > _MOST_SAMPLES:
-        raise PacketError(f"sample: expected at least {until / _MOST_SAMPLES:g} s, got {sample:g} s")
+        raise PacketError(
+            f"sample: expected at least {until / _MOST_SAMPLES:g} s, got {sample:g} s"
+        )
 
 
 def _run(
@@ -336,9 +346,7 @@ def simulate_trains(
     times = (sample or 0.0) * np.arange(count)
     runs, parts, samples = _run(net, used, chosen, until, warmup, times, progress)
     series = None if sample is None else _series(net, chosen, times, samples)
-    found = TrainRuns.of(
-        chosen, runs, parts, until=until, warmup=warmup, series=series, step=used
-    )
+    found = TrainRuns.of(chosen, runs, parts, until=until, warmup=warmup, series=series, step=used)
     if not estimate_error:
         return found
     coarse, parts, _ = _run(net, 2 * used, chosen, until, warmup, np.zeros(0), None)
