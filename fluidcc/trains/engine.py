@@ -10,54 +10,19 @@ from fluidcc.laws.law import MarkingPoint
 from fluidcc.trains import links, senders
 from fluidcc.trains.files import advance_files
 from fluidcc.trains.layout import Kind, KindNumbers, Numbers, Shape, draws_of_port
-from fluidcc.trains.records import (
-    Record,
+from fluidcc.trains.rings import (
     between,
     between_flows,
     event_row,
-    first_record,
     last,
     read,
     read_flows,
     whole,
     write,
 )
+from fluidcc.trains.state import LATE, Record, Run, SenderState
 
 Array = Any
-_LATE = (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
-
-
-class Run(NamedTuple):
-    """All that a run is between two steps."""
-
-    k: Array  # number of the next step
-    senders: tuple[senders.SenderState, ...]
-    ports: tuple[links.PortState, ...]
-    record: Record
-    arrived: tuple[tuple[Array, ...], ...]  # (n, B) packets of each kind that came to each hop
-    departed: tuple[tuple[Array, ...], ...]  # that left it, for kinds whose marks are set then
-    returned: tuple[tuple[Array, ...], ...]  # (B) ACKs of each kind that came to each link back
-    oldest: Array  # (B) age of the oldest row that was read [steps]
-
-
-def first(shape: Shape, numbers: Numbers, calls: Any, talkers: Any) -> Run:
-    """A run before its first step, with the calls of each link (ports, B)."""
-    lanes = calls.shape[1]
-    kinds = shape.kinds
-
-    def per_hop(kind: Kind, hops: tuple[int, ...]) -> tuple[Any, ...]:
-        return tuple(np.zeros((kind.count, lanes)) for _ in hops)
-
-    return Run(
-        k=np.zeros((), np.int64),
-        senders=tuple(map(senders.first_sender, kinds, numbers.kinds)),
-        ports=tuple(map(links.first_port, numbers.ports, calls, talkers)),
-        record=first_record(shape, lanes),
-        arrived=tuple(per_hop(kind, kind.route) for kind in kinds),
-        departed=tuple(per_hop(k, k.route if k.marking_point in _LATE else ()) for k in kinds),
-        returned=tuple(tuple(np.zeros(lanes) for _ in kind.back) for kind in kinds),
-        oldest=np.zeros(lanes),
-    )
 
 
 class _Path(NamedTuple):
@@ -111,9 +76,7 @@ class _Step:
     def now(self) -> Array:
         return self.k.astype(float)[None, None]
 
-    def hear(
-        self, kind: Kind, p: KindNumbers, s: senders.SenderState
-    ) -> tuple[senders.Heard, Array]:
+    def hear(self, kind: Kind, p: KindNumbers, s: SenderState) -> tuple[senders.Heard, Array]:
         """What reaches the senders of a kind, and the age (B) of what was sent first [steps]."""
         record, step = self.record, self.numbers.step
         end = self.to_receiver(kind, p, self.now() - p.home[-1] / step, len(kind.back))
@@ -128,7 +91,7 @@ class _Step:
             where = kind.offsets[hop], kind.count
             told = jnp.minimum(self.now() - p.quench[hop] / step, self.k.astype(float) - 1)
             if port.marks.shape[0] and kind.marking_point is not MarkingPoint.REVERSE:
-                time = path.left[hop] if kind.marking_point in _LATE else path.came[hop]
+                time = path.left[hop] if kind.marking_point in LATE else path.came[hop]
                 row = event_row(told if kind.quench else time)
                 marks = marks + read_flows(port.marks, row, *where)
             if kind.quench and port.lost.shape[0]:
@@ -201,7 +164,7 @@ class _Step:
         chance = links.chance_of_leaving(port, numbers.ports[link], state, numbers.step)
         for kind, p in zip(shape.kinds, numbers.kinds, strict=True):
             for hop in (h for h, k in enumerate(kind.route) if k == link):
-                if kind.marking_point not in _LATE:
+                if kind.marking_point not in LATE:
                     marks.append(jnp.zeros((kind.count, chance.shape[0])))
                     continue
                 place = read(self.record.ports[link].place, self.now())
@@ -303,7 +266,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         this.done.add(link)
         if port.signals:
             marks = outcome.marks
-            if any(kind.marking_point in _LATE and link in kind.route for kind in shape.kinds):
+            if any(kind.marking_point in LATE and link in kind.route for kind in shape.kinds):
                 late, run = this.departing(link, run._replace(ports=tuple(ports)))
                 marks = marks + late
             ring = records[link].marks
@@ -343,8 +306,3 @@ def advance(shape: Shape, numbers: Numbers, run: Run, keys: Array, count: Array)
         return advance_step(shape, numbers, run, uniform(keys, run.k, shape.draws))
 
     return lax.fori_loop(0, count, one, run)
-
-
-def sampled(run: Run) -> np.ndarray:
-    """Packets in the system of each link (ports,), for a run of one lane."""
-    return np.array([s.numbers[0] - np.floor(s.left[0] + 1e-9) for s in run.ports])

@@ -12,35 +12,12 @@ from fluidcc.arrays import jnp
 from fluidcc.laws.law import Arrival, Signal
 from fluidcc.programs import leaves, map_tree
 from fluidcc.trains.layout import Port, PortNumbers
-from fluidcc.trains.records import PortRecord, between, last, locate, write
+from fluidcc.trains.rings import between, last, locate, write
+from fluidcc.trains.state import PortRecord, PortState
 
 Array = Any
 _WHOLE = 1e-9  # packets: counts are whole up to this
 _TINY = 1e-12
-
-
-class PortState(NamedTuple):
-    """A link between two steps; counts since the start are in packets."""
-
-    law: Any
-    gap: Array  # packets since the last signal
-    armed: Array
-    tick_at: Array  # s
-    accepted: Array  # by work
-    served: Array
-    numbers: Array  # accepted, by number
-    left: Array  # served, by number
-    voice: Array  # packets of voice that wait in a queue of their own
-    offered: Array  # packets by number, with those dropped
-    marked: Array
-    dropped: Array
-    area: Array  # integral of the packets that wait [packet s]
-    squares: Array
-    system: Array  # integral of those in the system
-    system_squares: Array
-    used: Array  # by voice of its own queue, in packets
-    calls: Array
-    talkers: Array
 
 
 _TERMS = 24  # of a Poisson distribution
@@ -74,14 +51,6 @@ class Offer(NamedTuple):
     below: Array  # (N, 1) probability from which chosen packets are dropped
     least: Array
     arms: Array
-
-
-def first_port(numbers: PortNumbers, calls: Any, talkers: Any) -> PortState:
-    """A link before the first step, with its calls (B)."""
-    zero = np.zeros_like(calls)
-    law = map_tree(lambda v: v + zero, numbers.start)
-    first = (numbers.period[0] + numbers.period[1]) / 2
-    return PortState(law, zero, zero, zero + first, *([zero] * 13), calls, talkers)
 
 
 def talk(numbers: PortNumbers, s: PortState, step: Array, u: Array) -> tuple[PortState, Array]:

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.laws.voice import present_calls
 from fluidcc.loops import Loops
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
-from fluidcc.laws.voice import present_calls
 from fluidcc.packets.accounts import Metrics, PacketRuns, ratio
 from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import check_times, checked_seeds
 from fluidcc.programs import leaves, map_tree, unflatten
 from fluidcc.quantities import attributes
 from fluidcc.scenario.network import Network
-from fluidcc.trains import engine
-from fluidcc.trains.layout import Layout, chosen_step, lay_out
+from fluidcc.trains.layout import Layout, Shape, chosen_step, lay_out
+from fluidcc.trains.state import Run, first, sampled
 
 _PARTS = 20  # parts of a run, for batch means
 _MOST_SAMPLES = 1_000_000
@@ -49,7 +49,7 @@ class TrainRuns(PacketRuns):
     step_error: Any = None
 
 
-def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, engine.Run]:
+def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, Run]:
     """Numbers with the starts of the flows of each seed, and the runs before their first step."""
     kinds = []
     groups, flows, links = layout.plan.groups, layout.plan.flows, layout.plan.net.links
@@ -66,7 +66,7 @@ def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, engine.Run]:
             present = present_calls(rng.random(), float(voice.offered()), float(voice.most))
             calls[k, lane] = present
             talkers[k, lane] = rng.binomial(present, float(voice.active))
-    return numbers, map_tree(np.asarray, engine.first(layout.shape, numbers, calls, talkers))
+    return numbers, map_tree(np.asarray, first(layout.shape, numbers, calls, talkers))
 
 
 def keys(seeds: Sequence[int]) -> np.ndarray:
@@ -77,20 +77,27 @@ def keys(seeds: Sequence[int]) -> np.ndarray:
 _loops: dict[Any, Loops] = {}
 
 
+def _made(shape: Shape, held: Any, run: Run) -> Loops:
+    """The step of networks of one shape as machine code."""
+    from fluidcc.trains import engine  # JAX is heavy, and most runs find what is kept
+
+    def step(held: Any, run: Run) -> Run:
+        numbers, keys = held
+        u = engine.uniform(keys, run.k, shape.draws)
+        return engine.advance_step(shape, numbers, run, u)
+
+    return Loops.of(step, held, run)
+
+
 class _Lane:
     """The run of one seed, by machine code."""
 
     def __init__(self, layout: Layout, seed: int) -> None:
         numbers, self._run = begun(layout, [seed])
         held, shape = (numbers, keys([seed])), layout.shape
-
-        def step(held: Any, run: engine.Run) -> engine.Run:
-            u = engine.uniform(held[1], run.k, shape.draws)
-            return engine.advance_step(shape, held[0], run, u)
-
         key = (shape, skeleton((held, self._run), np.shape))
         if key not in _loops:
-            _loops[key] = Loops(step, held, self._run)
+            _loops[key] = Loops.kept(key, lambda: _made(shape, held, self._run))
         self._code = _loops[key]
         self._held, self._carry = Loops.pack(held), Loops.pack(self._run)
 
@@ -98,7 +105,7 @@ class _Lane:
         """Perform some steps."""
         self._code.repeat(self._held, self._carry, count)
 
-    def state(self) -> engine.Run:
+    def state(self) -> Run:
         """The run as it is now, a view of it."""
         values, place = [], 0
         for leaf in leaves(self._run):
@@ -114,7 +121,7 @@ class _TooFewRows(Exception):
 class _Snapshot:
     """The accounts of a run at one instant."""
 
-    def __init__(self, run: engine.Run, step: float) -> None:
+    def __init__(self, run: Run, step: float) -> None:
         self.senders, self.ports = map_tree(np.copy, (run.senders, run.ports))
         self.time = float(run.k) * step
 
@@ -215,7 +222,7 @@ class _Job:
             if time in edges:
                 snapshots.append(_Snapshot(lane.state(), step))
             if len(self.samples) and time in self.samples:
-                taken.append(engine.sampled(lane.state()))
+                taken.append(sampled(lane.state()))
             self.done[k] = time / self.edges[-1]
             if self.stopped:
                 raise KeyboardInterrupt

@@ -5,56 +5,16 @@ Arrays are (n, B). What is heard lies on the path of the packets backwards: `Hea
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from fluidcc.arrays import jnp
 from fluidcc.laws.law import Ack, MarkingPoint, Since
 from fluidcc.programs import leaves, map_tree
-from fluidcc.trains.files import first_files
 from fluidcc.trains.layout import Kind, KindNumbers
+from fluidcc.trains.state import NEVER, SenderState
 
 Array = Any
-_NEVER = 1e18  # s
 _WHOLE = 1e-6  # packets: a window this near to a whole one lets it go
 _AT_ONCE = 2  # most marks that are answered in a step where each counts
 _MOST_BACKOFF = 64.0
-
-
-class SenderState(NamedTuple):
-    """Flows of a kind between two steps; counts since the start are in packets."""
-
-    law: Any
-    threshold: Array  # of slow start
-    sent: Array
-    known: Array  # sent, and known to have come or been lost
-    lost: Array  # known to be lost
-    marks: Array  # heard
-    quenched: Array  # losses heard by quenches
-    pending: Array  # marks that are still to be answered
-    recover: Array  # `sent` at the last reaction
-    reacted_at: Array  # s
-    dropped: Array  # 1 if that was to a quench for a loss
-    repaired_at: Array  # s, end of the recovery
-    resent: Array  # `sent` up to which packets of the recovery are sent again
-    silent_until: Array  # s, end of a timeout
-    backoff: Array
-    quiet: Array  # s since the last ACK
-    permitted: Array  # packets in flight by the last ACK
-    fraction: Array  # of a packet whose ACK is under way, for rules by the packet
-    estimate: Array  # of the load
-    tick_at: Array  # s
-    begin: Array  # s
-    need: Array  # packets of the file; never ends for bulk
-    got: Array  # of the file, acknowledged
-    acked: Array
-    timeouts: Array
-    reductions: Array
-    recoveries: Array
-    window_time: Array  # integral of the window while open [packet s]
-    open_time: Array
-    rtt_sum: Array  # of ACKs [packet s]
-    round_trip: Array  # s, measured last
-    files: Any
 
 
 class Heard(NamedTuple):
@@ -67,27 +27,6 @@ class Heard(NamedTuple):
     load: Array
     rtt: Array  # s
     modified: Array  # probability that an ACK of now was rewritten
-
-
-def first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
-    """Flows before they start."""
-    zero = np.zeros_like(numbers.begin)
-    law = map_tree(lambda v: v + zero, numbers.window.start(numbers.initial + zero))
-    start = numbers.begin + numbers.opening
-    never = zero - _NEVER
-    return SenderState(
-        law=law,
-        threshold=numbers.threshold + zero,
-        sent=zero, known=zero, lost=zero, marks=zero, quenched=zero, pending=zero,
-        recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never, resent=zero - 1.0,
-        silent_until=never, backoff=zero + 1.0, quiet=zero, permitted=zero + _NEVER,
-        fraction=zero, estimate=zero,
-        tick_at=start if kind.ticks else zero + _NEVER,
-        begin=start, need=zero if kind.starts else zero + _NEVER, got=zero,
-        acked=zero, timeouts=zero, reductions=zero, recoveries=zero,
-        window_time=zero, open_time=zero, rtt_sum=zero, round_trip=numbers.trip + zero,
-        files=first_files(kind, numbers, numbers.begin),
-    )  # fmt: skip
 
 
 def _chosen(mask: Array, yes: Any, no: Any) -> Any:
@@ -306,7 +245,7 @@ def _loads(
         estimate = jnp.where(acks > j, moved, estimate)
     known = p.estimator.known_load(estimate, load)
     if kind.tells:  # the sender reacts to the mark itself by the estimate before it
-        most = estimate + p.estimator.decode(estimate, 1.0 + 0.0 * estimate, _NEVER + 0.0 * load)
+        most = estimate + p.estimator.decode(estimate, 1.0 + 0.0 * estimate, NEVER + 0.0 * load)
         estimate = jnp.where(marks > 0, most, estimate)
     return known, estimate
 
