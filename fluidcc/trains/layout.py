@@ -25,7 +25,7 @@ STEPS = 16  # in the shortest round trip
 _FILES = 0.25  # files that begin in a step, at most on average
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
 _DECODES = 16  # most hashes that a receiver compares in a step
-_MOST_ROWS = 20_000  # steps that are remembered
+_MOST_NUMBERS = 2e8  # that are remembered in a run
 _LIMITED = 1  # duplicate ACKs that limited transmit needs, which brings about the others
 
 
@@ -433,8 +433,10 @@ def _longest_wait(link: Link, trip: float) -> float:
     return min(float(link.buffer), 1000.0 + 2 * trip * rate) / rate
 
 
-def lay_out(net: Network, step: float, rows: int | None = None, scale: int = 1) -> Layout:
-    """The layout of a network for steps of `step` [s]; `rows` of them are remembered.
+def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
+    """The layout of a network for steps of `step` [s].
+
+    `scale` multiplies the steps that are remembered, and the files at a time.
 
     Raises PacketError if the network cannot be simulated by packets.
     """
@@ -461,9 +463,13 @@ def lay_out(net: Network, step: float, rows: int | None = None, scale: int = 1) 
     )
     longest = max(flow.rtt for flow in whole.flows)
     waits = sum(_longest_wait(link, longest) for link in net.links)
-    rows = rows or int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
-    if rows > _MOST_ROWS * 16:
-        raise PacketError(f"trains would remember {rows} steps of {step:g} s")
+    rows = scale * int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
+    numbers = rows * (sum(kind.count for kind in kinds) + 2 * sum(crossing) + 5 * len(ports))
+    if numbers > _MOST_NUMBERS:
+        raise PacketError(
+            f"trains would remember {rows} steps of {step:g} s, {numbers:.2g} numbers; expected a "
+            "longer step, fewer flows or smaller buffers"
+        )
     draws = sum(map(draws_of_port, ports)) + sum(map(draws_of_kind, kinds))
     shape = Shape(tuple(kinds), ports, rows, draws)
     numbers = Numbers(

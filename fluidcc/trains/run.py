@@ -13,6 +13,7 @@ import numpy as np
 
 from fluidcc.laws.voice import present_calls
 from fluidcc.loops import Loops
+from fluidcc.machine import card
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
 from fluidcc.packets.accounts import Metrics, PacketRuns, ratio
@@ -22,10 +23,13 @@ from fluidcc.programs import leaves, map_tree, unflatten
 from fluidcc.quantities import attributes
 from fluidcc.scenario.network import Network
 from fluidcc.trains.layout import Layout, Shape, chosen_step, lay_out
-from fluidcc.trains.state import Run, first, sampled
+from fluidcc.trains.state import Run, first, is_crowded, sampled
 
 _PARTS = 20  # parts of a run, for batch means
 _MOST_SAMPLES = 1_000_000
+_SPARE = 4  # rows
+_LARGEST = 256  # by which rows and flows for files are multiplied
+_POLL = 0.1  # s between reports of progress
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -90,11 +94,11 @@ def _made(shape: Shape, held: Any, run: Run) -> Loops:
 
 
 class _Lane:
-    """The run of one seed, by machine code."""
+    """The run of one seed on a processor, by machine code."""
 
-    def __init__(self, layout: Layout, seed: int) -> None:
-        numbers, self._run = begun(layout, [seed])
-        held, shape = (numbers, keys([seed])), layout.shape
+    def __init__(self, layout: Layout, seeds: Sequence[int]) -> None:
+        numbers, self._run = begun(layout, seeds)
+        held, shape = (numbers, keys(seeds)), layout.shape
         key = (shape, skeleton((held, self._run), np.shape))
         if key not in _loops:
             _loops[key] = Loops.kept(key, lambda: _made(shape, held, self._run))
@@ -114,8 +118,37 @@ class _Lane:
         return unflatten(self._run, values)
 
 
-class _TooFewRows(Exception):
-    """A packet was under way for longer than steps are remembered."""
+class _Lanes:
+    """The runs of all seeds on a card, by JAX."""
+
+    def __init__(self, layout: Layout, seeds: Sequence[int]) -> None:
+        from fluidcc.trains import engine
+
+        self._engine, self._shape, self._keys = engine, layout.shape, keys(seeds)
+        self._numbers, self._run = begun(layout, seeds)
+
+    def advance(self, count: int) -> None:
+        """Perform some steps."""
+        steps = np.int64(count)
+        advance = self._engine.advance
+        self._run = advance(self._shape, self._numbers, self._run, self._keys, steps)
+
+    def state(self) -> Run:
+        """The runs as they are now."""
+        return self._run
+
+
+def _on_card() -> bool:
+    """Whether JAX computes on a card."""
+    if not card():
+        return False
+    from fluidcc.arrays import jax
+
+    return jax.default_backend() != "cpu"
+
+
+class _TooSmallError(Exception):
+    """A packet was under way for longer than steps are remembered, or files found no flow."""
 
 
 class _Snapshot:
@@ -126,11 +159,11 @@ class _Snapshot:
         self.time = float(run.k) * step
 
 
-def _link(layout: Layout, k: int, before: _Snapshot, after: _Snapshot) -> dict[str, Any]:
+def _link(layout: Layout, k: int, before: _Snapshot, after: _Snapshot, lane: int) -> dict[str, Any]:
     span = after.time - before.time
 
     def grown(name: str) -> float:
-        now, then = (getattr(s.ports[k], name)[0] for s in (after, before))
+        now, then = (getattr(s.ports[k], name)[lane] for s in (after, before))
         return float(now - then)
 
     capacity = float(layout.numbers.ports[k].capacity)
@@ -149,7 +182,9 @@ def _link(layout: Layout, k: int, before: _Snapshot, after: _Snapshot) -> dict[s
     }
 
 
-def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[str, Any]:
+def _group(
+    layout: Layout, g: int, before: _Snapshot, after: _Snapshot, lane: int
+) -> dict[str, Any]:
     span, size = after.time - before.time, layout.plan.groups[g].size
     places = [
         (kind, [i for i, f in enumerate(own) if layout.plan.flows[f].group == g])
@@ -160,7 +195,9 @@ def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[
     def grown(name: str) -> np.ndarray:
         get = operator.attrgetter(name)
         pairs = (
-            (get(s.senders[kind])[own, 0] for s in (after, before)) for kind, own in places if own
+            (get(s.senders[kind])[own, lane] for s in (after, before))
+            for kind, own in places
+            if own
         )
         return np.concatenate([next(pair) - next(pair) for pair in pairs])
 
@@ -191,11 +228,11 @@ def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[
     return found
 
 
-def _metrics(layout: Layout, before: _Snapshot, after: _Snapshot) -> Metrics:
-    net = layout.plan.net
+def _metrics(layout: Layout, before: _Snapshot, after: _Snapshot, lane: int) -> Metrics:
+    net, ends = layout.plan.net, (before, after, lane)
     return {
-        "links": {n: _link(layout, k, before, after) for k, n in enumerate(net.link_names)},
-        "flows": {n: _group(layout, g, before, after) for g, n in enumerate(net.flow_names)},
+        "links": {n: _link(layout, k, *ends) for k, n in enumerate(net.link_names)},
+        "flows": {n: _group(layout, g, *ends) for g, n in enumerate(net.flow_names)},
     }
 
 
@@ -209,20 +246,20 @@ class _Job:
     done: list[float]
     stopped: bool = False
 
-    def perform(self, k: int, lane: _Lane) -> tuple[list[_Snapshot], np.ndarray]:
-        """Run one lane to the end: its snapshots, and samples (times, links)."""
-        step, edges = float(self.layout.numbers.step), set(self.edges)
+    def perform(self, k: int, lanes: _Lane | _Lanes) -> tuple[list[_Snapshot], np.ndarray]:
+        """Run to the end: snapshots, and samples (times, links, lanes)."""
+        step, edges, samples = float(self.layout.numbers.step), set(self.edges), set(self.samples)
         snapshots, taken, at = [], [], 0
         for time in map(float, np.union1d(self.edges, self.samples)):
             target = round(time / step)
-            lane.advance(target - at)
-            at = max(at, target)
-            if float(lane.state().oldest[0]) > self.layout.shape.rows - 4:
-                raise _TooFewRows
+            lanes.advance(target - at)
+            at, state = max(at, target), lanes.state()
+            if np.max(state.oldest) > self.layout.shape.rows - _SPARE or is_crowded(state):
+                raise _TooSmallError
             if time in edges:
-                snapshots.append(_Snapshot(lane.state(), step))
-            if len(self.samples) and time in self.samples:
-                taken.append(sampled(lane.state()))
+                snapshots.append(_Snapshot(state, step))
+            if time in samples:
+                taken.append(sampled(state))
             self.done[k] = time / self.edges[-1]
             if self.stopped:
                 raise KeyboardInterrupt
@@ -235,27 +272,36 @@ def _perform(
 ) -> tuple[list[Metrics], list[Metrics], np.ndarray]:  # fmt: skip
     """Metrics of each seed, of the parts of the first, and samples (seeds, times, links)."""
     edges = np.linspace(warmup, until, _PARTS + 1)
-    job = _Job(layout, edges, samples, [0.0] * len(seeds))
-    lanes = [_Lane(layout, seed) for seed in seeds]
-    with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(seeds))) as pool:
-        futures = [pool.submit(job.perform, k, lane) for k, lane in enumerate(lanes)]
+    together = [list(seeds)] if _on_card() else [[seed] for seed in seeds]
+    kind = _Lanes if _on_card() else _Lane
+    job = _Job(layout, edges, samples, [0.0] * len(together))
+    batches = [kind(layout, own) for own in together]
+    with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(batches))) as pool:
+        futures = [pool.submit(job.perform, k, lanes) for k, lanes in enumerate(batches)]
         try:
-            waiting = set(futures)
-            while waiting:
-                _, waiting = concurrent.futures.wait(
-                    waiting, 0.1, concurrent.futures.FIRST_EXCEPTION
-                )
-                for future in set(futures) - waiting:
-                    future.result()
-                if progress is not None:
-                    progress(sum(job.done) / len(seeds))
+            _wait(futures, lambda: progress and progress(sum(job.done) / len(batches)))
         except BaseException:
             job.stopped = True
             raise
-    found = [future.result() for future in futures]
-    runs = [_metrics(layout, own[0], own[-1]) for own, _ in found]
-    parts = [_metrics(layout, a, b) for a, b in itertools.pairwise(found[0][0])]
-    return runs, parts, np.stack([taken for _, taken in found])
+    found = [
+        (snapshots, taken[..., lane] if len(taken) else taken, lane)
+        for own, future in zip(together, futures, strict=True)
+        for snapshots, taken in [future.result()]
+        for lane in range(len(own))
+    ]
+    runs = [_metrics(layout, own[0], own[-1], lane) for own, _, lane in found]
+    parts = [_metrics(layout, a, b, 0) for a, b in itertools.pairwise(found[0][0])]
+    return runs, parts, np.stack([taken for _, taken, _ in found])
+
+
+def _wait(futures: Sequence[Any], report: Callable[[], Any]) -> None:
+    """Wait for runs, with a report from time to time; raises what one of them raises."""
+    waiting = set(futures)
+    while waiting:
+        _, waiting = concurrent.futures.wait(waiting, _POLL, concurrent.futures.FIRST_EXCEPTION)
+        for future in set(futures) - waiting:
+            future.result()
+        report()
 
 
 def _series(net: Network, seeds: Sequence[int], times: np.ndarray, values: np.ndarray) -> Any:
@@ -288,14 +334,19 @@ def _run(
     net: Network, step: float, seeds: Sequence[int], until: float, warmup: float,
     times: np.ndarray, progress: Callable[[float], None] | None,
 ) -> tuple[list[Metrics], list[Metrics], np.ndarray]:  # fmt: skip
-    """What `_perform` gives, with as many rows as it takes."""
-    rows = None
+    """What `_perform` gives, with as many rows and flows for files as it takes."""
+    scale = 1
     while True:
-        layout = lay_out(net, step, rows)
+        layout = lay_out(net, step, scale)
         try:
             return _perform(layout, seeds, until, warmup, times, progress)
-        except _TooFewRows:
-            rows = 4 * layout.shape.rows
+        except _TooSmallError:
+            scale *= 4
+        if scale > _LARGEST:
+            raise PacketError(
+                "packets are under way for longer, or more files at a time, than any estimate "
+                "allows; give the links a finite buffer, or lower the arrivals of files"
+            )
 
 
 def simulate_trains(

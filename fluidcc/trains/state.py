@@ -225,5 +225,12 @@ def _first_record(shape: Any, lanes: int) -> Record:
 
 
 def sampled(run: Run) -> np.ndarray:
-    """Packets in the system of each link (ports,), for a run of one lane."""
-    return np.array([s.numbers[0] - np.floor(s.left[0] + 1e-9) for s in run.ports])
+    """Packets in the system of each link (ports, B)."""
+    pairs = ((np.asarray(s.numbers), np.asarray(s.left)) for s in run.ports)
+    return np.array([numbers - np.floor(left + 1e-9) for numbers, left in pairs])
+
+
+def is_crowded(run: Run) -> bool:
+    """Whether an open source had more files at a time than flows."""
+    sources = (o for s in run.senders if s.files for o in s.files.open)
+    return any(bool(np.any(np.asarray(o.crowded) > 0)) for o in sources)
