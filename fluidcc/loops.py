@@ -33,8 +33,8 @@ _MATH = {"floor": "llvm.floor.f64", "ceil": "llvm.ceil.f64", "sqrt": "llvm.sqrt.
          "abs": "llvm.fabs.f64", "round": "llvm.rint.f64",
          "exp": "exp", "log": "log", "expm1": "expm1", "log1p": "log1p", "pow": "pow",
          "tanh": "tanh"}  # fmt: skip
-_ELEMENTS = {"add", "sub", "mul", "div", "max", "min", "and", "or", "xor", "not", "neg", "rem", "sign",
-             "square", "select_n", "clamp", "shift_right_logical", "shift_left",
+_ELEMENTS = {"add", "sub", "mul", "div", "max", "min", "and", "or", "xor", "not", "neg", "rem",
+             "sign", "square", "select_n", "clamp", "shift_right_logical", "shift_left",
              "stop_gradient", "copy", *_ORDERED, *_MATH}  # fmt: skip
 
 
@@ -53,9 +53,9 @@ class _Value:
     sources: tuple["_Value", ...] = ()
     stage: int = 0
     number: Any = None  # of a literal; the power, stride or start of others
-    base: tuple[str, int] | None = None  # buffer and place of what is in memory
+    base: Any = None  # buffer and place of what is in memory
     leaf: int = -1  # of the carry
-    ring: "_Value | None" = None  # that is read
+    ring: Any = None  # that is read
     readers: list["_Value"] = dataclasses.field(default_factory=list)
     stored: bool = False  # its elements are needed after its loop
 
@@ -188,7 +188,8 @@ class _Program:
         if name == "gather":
             return self._read(args[0], args[1], size, kind, 0)
         if name == "dynamic_update_slice":
-            return self._write_row(*args[:3], int(np.prod(shapes[0][1:])))
+            ring, row, place, *_ = args
+            return self._write_row(ring, row, place, int(np.prod(shapes[0][1:])))
         if name == "concatenate":
             return self._join(
                 [(a, int(np.prod(s))) for a, s in zip(args, shapes, strict=True)], kind
@@ -263,11 +264,11 @@ class _Writer:
         for each in self._function.args[:3]:
             each.add_attribute("noalias")
         self._buffers = dict(zip("hcw", self._function.args[:3], strict=True))
-        self._builder = ir.IRBuilder(self._function.append_basic_block())
-        self._known: dict[_Value, ir.Value] = {}
+        self._builder: Any = ir.IRBuilder(self._function.append_basic_block())
+        self._known: dict[_Value, Any] = {}
 
     @contextlib.contextmanager
-    def _loop(self, count: Any, before: Sequence[ir.Value] = ()) -> Iterator[tuple[ir.Value, list]]:
+    def _loop(self, count: Any, before: Sequence[Any] = ()) -> Iterator[tuple[Any, list]]:
         """A loop, with its index and what it carries along from `before`; its body fills `after`.
 
         On exit the carried values are in the place of those given.
@@ -282,7 +283,7 @@ class _Writer:
         carried = [builder.phi(value.type) for value in before]
         for phi, value in zip(carried, before, strict=True):
             phi.add_incoming(value, entry)
-        after: list[ir.Value] = list(carried)
+        after: list[Any] = list(carried)
         yield index, after
         following = builder.add(index, ir.Constant(_WHOLE, 1))
         index.add_incoming(following, builder.block)
@@ -293,13 +294,13 @@ class _Writer:
         builder.cbranch(more, body, last)
         builder.position_at_end(last)
 
-    def _at(self, base: tuple[str, int], *more: ir.Value) -> ir.Value:
-        place: ir.Value = ir.Constant(_WHOLE, base[1])
+    def _at(self, base: tuple[str, int], *more: Any) -> Any:
+        place: Any = ir.Constant(_WHOLE, base[1])
         for each in more:
             place = self._builder.add(place, each)
         return self._builder.gep(self._buffers[base[0]], [place])
 
-    def _load(self, base: tuple[str, int], kind: str, *more: ir.Value) -> ir.Value:
+    def _load(self, base: tuple[str, int], kind: str, *more: Any) -> Any:
         value = self._builder.load(self._at(base, *more))
         if kind in "iu":
             return self._builder.fptosi(value, _WHOLE)
@@ -307,14 +308,14 @@ class _Writer:
             return self._builder.fcmp_unordered("!=", value, ir.Constant(_NUMBER, 0.0))
         return value
 
-    def _store(self, value: ir.Value, kind: str, base: tuple[str, int], *more: ir.Value) -> None:
+    def _store(self, value: Any, kind: str, base: tuple[str, int], *more: Any) -> None:
         if kind in "iu":
             value = self._builder.sitofp(value, _NUMBER)
         elif kind == "b":
             value = self._builder.uitofp(value, _NUMBER)
         self._builder.store(value, self._at(base, *more))
 
-    def _element(self, s: _Value, index: ir.Value | None) -> ir.Value:
+    def _element(self, s: _Value, index: Any) -> Any:
         """An element of a value, in a loop or outside of any."""
         if s in self._known:
             return self._known[s]
@@ -328,7 +329,7 @@ class _Writer:
             raise NotInLoopsError(f"an element of {s.operation} beyond its loop")
         return self._load(base, s.kind, *more)
 
-    def _compute(self, v: _Value, index: ir.Value | None) -> ir.Value:
+    def _compute(self, v: _Value, index: Any) -> Any:
         b = self._builder
         args = [self._element(s, index) for s in v.sources]
         kind = v.sources[0].kind if v.sources else v.kind
@@ -370,7 +371,7 @@ class _Writer:
             return b.call(function, args)
         return self._arithmetic(name, kind, args)
 
-    def _arithmetic(self, name: str, kind: str, args: list[ir.Value]) -> ir.Value:
+    def _arithmetic(self, name: str, kind: str, args: list[Any]) -> Any:
         b = self._builder
         if name in ("stop_gradient", "copy"):
             return args[0]
@@ -396,7 +397,7 @@ class _Writer:
         value = known[name](*args)
         return b.and_(value, ir.Constant(_WHOLE, _UNSIGNED)) if kind == "u" else value
 
-    def _convert(self, value: ir.Value, before: str, after: str) -> ir.Value:
+    def _convert(self, value: Any, before: str, after: str) -> Any:
         b = self._builder
         if before == "b":
             return b.uitofp(value, _NUMBER) if after == "f" else b.zext(value, _WHOLE)
@@ -410,7 +411,7 @@ class _Writer:
             value = b.fptosi(value, _WHOLE)
         return b.and_(value, ir.Constant(_WHOLE, _UNSIGNED)) if after == "u" else value
 
-    def _power(self, value: ir.Value, power: int) -> ir.Value:
+    def _power(self, value: Any, power: int) -> Any:
         b, result = self._builder, value
         for _ in range(abs(power) - 1):
             result = b.fmul(result, value)

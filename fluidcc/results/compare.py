@@ -26,7 +26,7 @@ from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
 from fluidcc.quantities import in_packets
 from fluidcc.result import Result, plain
-from fluidcc.results.levels import LEVELS, Choice, choose_level, known_levels
+from fluidcc.results.levels import LEVELS, Choice, choose_level, depends_on_step, known_levels
 from fluidcc.scenario.network import Network
 from fluidcc.trains.run import TrainRuns, simulate_trains
 
@@ -254,14 +254,16 @@ def compare(
     trains, refused, packets = None, "", None
     if "trains" in engines:
         try:
-            trains = simulate_trains(net, progress=_part(progress, "trains", engines), **runs)
+            own = _part(progress, "trains", engines)
+            trains = simulate_trains(net, estimate_error=True, progress=own, **runs)
         except PacketError as why:
             refused = str(why)
     if "packets" in engines:
         packets = simulate_packets(net, progress=_part(progress, "packets", engines), **runs)
     warnings = validity_warnings(eq, fluid, noise)
+    against = refused if trains is None else depends_on_step(trains)
     choice = choose_level(
-        asked, equilibrium=eq, population=noise, warnings=warnings, refused=refused
+        asked, equilibrium=eq, population=noise, warnings=warnings, refused=against
     )
     coarse = ["fluid"] * (fluid is not None and not known)
     ran = [engine for engine in engines if engine != "trains" or trains is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,6 +11,7 @@ from fluidcc.errors import shown
 if TYPE_CHECKING:
     from fluidcc.analysis.equilibrium import Equilibrium
     from fluidcc.analysis.fluctuations import Fluctuations
+    from fluidcc.trains.run import TrainRuns
 
 LEVELS = ("mean", "population", "trains", "packets")
 """Mean windows, all windows with their fluctuations, trains of packets, packets."""
@@ -37,6 +39,26 @@ def known_levels(levels: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(level for level in LEVELS if level in names)
 
 
+_STEADY = 0.1  # relative change of a queue that twice the step may bring
+
+
+def depends_on_step(trains: TrainRuns) -> str:
+    """Which queue of more than a packet twice the step changes, beyond chance; empty if none.
+
+    The course of such a network hangs on details that a step does not resolve.
+    """
+    if trains.step_error is None:
+        return ""
+    for name, link in trains.mean["links"].items():
+        mean = link["number_in_system_mean"]
+        error = trains.step_error["links"][name]["number_in_system_mean"]
+        chance = trains.ci95["links"][name]["number_in_system_mean"]
+        chance = 2 * chance if math.isfinite(chance) else 0.0
+        if mean > 1 and error > _STEADY * mean + chance:
+            return f"links.{name}: twice the step changes the queue by {error / mean:.0%}"
+    return ""
+
+
 def choose_level(
     levels: Sequence[str],
     *,
@@ -48,7 +70,8 @@ def choose_level(
     """The level to trust: the first of trains, population and mean that holds nothing against
     itself; packets if there is none.
 
-    Trains hold against themselves what they refuse; the population, that its fluctuations are not
+    Trains hold against themselves what they refuse, and that a longer step gives another queue
+    (`depends_on_step`); the population, that its fluctuations are not
     small; mean windows, an equilibrium that is not regular or a validity warning. Packets are not
     asked.
 
@@ -63,7 +86,7 @@ def choose_level(
     warnings
         Validity warnings of the mean windows.
     refused
-        Why trains do not take the network; empty if they do.
+        Why trains do not take the network, or are not to be trusted; empty if they are.
     """
     fluctuates = "" if population.status == "regular" else population.message
     warned = f"validity warnings ({len(warnings)}), such as {warnings[0]}" if warnings else ""

@@ -20,7 +20,7 @@ from fluidcc.trains.rings import (
     whole,
     write,
 )
-from fluidcc.trains.state import LATE, Record, Run, SenderState
+from fluidcc.trains.state import LATE, Run, SenderState
 
 Array = Any
 
@@ -36,9 +36,15 @@ class _Path(NamedTuple):
 class _Step:
     """What the parts of one step share."""
 
-    def __init__(self, shape: Shape, numbers: Numbers, record: Record, k: Array) -> None:
-        self.shape, self.numbers, self.record, self.k = shape, numbers, record, k
+    def __init__(self, shape: Shape, numbers: Numbers, run: Run, u: Array) -> None:
+        self.shape, self.numbers, self.record, self.k = shape, numbers, run.record, run.k
         self.done: set[int] = set()  # links of this step
+        self._random, self._drawn = u, 0
+
+    def draw(self, count: int) -> Array:
+        """The next random numbers (count, B)."""
+        self._drawn += count
+        return self._random[self._drawn - count : self._drawn]
 
     def _known(self, link: int, time: Array) -> Array:
         """The time, or the last that a link has a record of."""
@@ -229,24 +235,16 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
     """One step, with its random numbers (draws, B)."""
     step, k = numbers.step, run.k
     now = k.astype(float) * step
-    at = 0
-
-    def draw(count: int) -> Array:
-        nonlocal at
-        at += count
-        return u[at - count : at]
-
-    this = _Step(shape, numbers, run.record, k)
-    this.draw = draw
+    this = _Step(shape, numbers, run, u)
     states, sent_rings, oldest = [], [], run.oldest
     for kind, p, s in zip(shape.kinds, numbers.kinds, run.senders, strict=True):
         heard, age = this.hear(kind, p, s)
         oldest = jnp.maximum(oldest, age)
         each = (kind.marking_point is MarkingPoint.REVERSE) + kind.decodes
-        s = senders.respond(kind, p, s, heard, now, step, draw(each * kind.count))
+        s = senders.respond(kind, p, s, heard, now, step, this.draw(each * kind.count))
         if kind.starts:
             draws = 6 * len(kind.sources) if kind.sources else 2 * kind.count
-            s = advance_files(kind, p, s, now, draw(draws))
+            s = advance_files(kind, p, s, now, this.draw(draws))
         s = senders.send(kind, p, s, now, step)
         states.append(s)
         sent_rings.append(write(run.record.sent[kind.number], k, s.sent))
@@ -259,7 +257,15 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         ports = list(run.ports)
         own = draws_of_port(port) - 4 * port.voice - port.cross
         outcome = links.pass_through(
-            port, numbers.ports[link], ports[link], records[link], offer, k, now, step, draw(own)
+            port,
+            numbers.ports[link],
+            ports[link],
+            records[link],
+            offer,
+            k,
+            now,
+            step,
+            this.draw(own),
         )
         ports[link], records[link] = outcome.state, outcome.record
         this.record = this.record._replace(ports=tuple(records))

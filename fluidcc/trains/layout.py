@@ -147,7 +147,7 @@ class PortNumbers(NamedTuple):
     period: tuple[Any, Any]
     share: Any  # of the link for voice with a queue of its own
     drain: Any  # packets that the voice queue holds
-    voice: VoiceNumbers | tuple[()]
+    voice: Any  # VoiceNumbers, or () without calls
     cross: Any  # packet/s
 
 

@@ -200,7 +200,7 @@ def _first_port(numbers: PortNumbers, calls: Any, talkers: Any) -> PortState:
     zero = np.zeros_like(calls)
     law = map_tree(lambda v: v + zero, numbers.start)
     first = (numbers.period[0] + numbers.period[1]) / 2
-    return PortState(law, zero, zero, zero + first, *([zero] * 13), calls, talkers)
+    return PortState(law, zero, zero, zero + first, *([zero] * 13), calls=calls, talkers=talkers)
 
 
 def _first_record(shape: Any, lanes: int) -> Record:
