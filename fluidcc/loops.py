@@ -658,11 +658,22 @@ class Loops:
         numbers = (np.ravel(np.asarray(v, float)) for v in leaves(tree))
         return np.concatenate([np.zeros(0), *numbers])
 
+    def bind(self, held: np.ndarray, carry: np.ndarray) -> Callable[[int], None]:
+        """The function that performs carry = step(held, carry) so many times, in place; both are
+        packed.
+        """
+        buffers = np.concatenate([held, self._constants]), carry, np.empty(self._work)
+        places = [_address(buffer) for buffer in buffers]
+
+        def repeat(count: int) -> None:
+            if count > 0 and buffers:
+                self._code(*places, count)
+
+        return repeat
+
     def repeat(self, held: np.ndarray, carry: np.ndarray, count: int) -> None:
         """Perform carry = step(held, carry) `count` times, in place; both are packed."""
-        if count > 0:
-            buffers = np.concatenate([held, self._constants]), carry, np.empty(self._work)
-            self._code(*map(_address, buffers), count)
+        self.bind(held, carry)(count)
 
 
 def _is_ours(key: Any) -> bool:

@@ -102,20 +102,20 @@ class _Lane:
         key = (shape, skeleton((held, self._run), np.shape))
         if key not in _loops:
             _loops[key] = Loops.kept(key, lambda: _made(shape, held, self._run))
-        self._code = _loops[key]
-        self._held, self._carry = Loops.pack(held), Loops.pack(self._run)
+        self._carry = Loops.pack(self._run)
+        self._repeat = _loops[key].bind(Loops.pack(held), self._carry)
+        shapes = [np.shape(leaf) for leaf in leaves(self._run)]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+        parts = zip(np.split(self._carry, ends), shapes, strict=True)
+        self._view = unflatten(self._run, [part.reshape(shape) for part, shape in parts])
 
     def advance(self, count: int) -> None:
         """Perform some steps."""
-        self._code.repeat(self._held, self._carry, count)
+        self._repeat(count)
 
     def state(self) -> Run:
         """The run as it is now, a view of it."""
-        values, place = [], 0
-        for leaf in leaves(self._run):
-            values.append(self._carry[place : place + leaf.size].reshape(leaf.shape))
-            place += leaf.size
-        return unflatten(self._run, values)
+        return self._view
 
 
 class _Lanes:
