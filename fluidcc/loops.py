@@ -18,8 +18,11 @@ from typing import Any
 import numpy as np
 from llvmlite import binding, ir
 
+from fluidcc.folders import SHOWING, compiled_folder, find_kept, fingerprint, write_kept
+from fluidcc.machine import instructions
 from fluidcc.programs import leaves
 
+_FOLDER, _ENDING = "loops", ".step"
 _UNSIGNED = 0xFFFFFFFF
 _SAME = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims"}
 _CALLS = {"pjit", "jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "core_call"}
@@ -690,22 +693,53 @@ def _function(code: bytes) -> Any:
 
 
 class Loops:
-    """A step as machine code.
+    """A step as machine code, written by `write` or made of a step.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fluidcc.loops import Loops
-    >>> loops = Loops(lambda held, carry: carry + held, np.float64(2.0), np.zeros(3))
+    >>> loops = Loops.of(lambda held, carry: carry + held, np.float64(2.0), np.zeros(3))
     >>> carry = loops.pack(np.zeros(3))
     >>> loops.repeat(loops.pack(np.float64(2.0)), carry, 5)
     >>> carry
     array([10., 10., 10.])
     """
 
-    def __init__(self, step: Callable[[Any, Any], Any], held: Any, carry: Any) -> None:
-        text, work, self._constants = _written(step, held, carry)
-        self._work, self._code = work, _function(_object(text))
+    def __init__(self, code: bytes, work: int, constants: np.ndarray) -> None:
+        self._data = {"code": np.frombuffer(code, np.uint8), "work": work, "constants": constants}
+        self._work, self._constants, self._code = work, constants, _function(code)
+
+    @classmethod
+    def of(cls, step: Callable[[Any, Any], Any], held: Any, carry: Any) -> "Loops":
+        """The code for carry = step(held, carry); only structures and shapes of these count.
+
+        Raises NotInLoopsError for an operation that loops cannot do.
+        """
+        text, work, constants = _written(step, held, carry)
+        return cls(_object(text), work, constants)
+
+    @classmethod
+    def kept(cls, key: Any, make: Callable[[], "Loops"]) -> "Loops":
+        """The code that belongs to a key, from its file; made, and kept, if there is none.
+
+        The key holds everything that the code depends on but this package; code for classes of
+        others is not kept.
+        """
+        text = repr(key)
+        if not _is_ours(key):
+            return make()
+        folder = compiled_folder(_FOLDER)
+        surroundings = f"{fingerprint(*SHOWING)} {instructions()} {binding.llvm_version_info}"
+        stem = f"step_{hashlib.sha256(f'{surroundings} {text}'.encode()).hexdigest()[:32]}"
+        if found := find_kept(folder, stem, _ENDING):
+            with np.load(io.BytesIO(found[1])) as data:
+                return cls(data["code"].tobytes(), int(data["work"]), data["constants"])
+        loops, file = make(), io.BytesIO()
+        np.savez(file, **loops._data)
+        with contextlib.suppress(OSError):  # of a full disk: time is lost
+            write_kept(folder, stem, _ENDING, file.getvalue())
+        return loops
 
     @staticmethod
     def pack(tree: Any) -> np.ndarray:
@@ -717,9 +751,16 @@ class Loops:
     def repeat(self, held: np.ndarray, carry: np.ndarray, count: int) -> None:
         """Perform carry = step(held, carry) `count` times, in place; both are packed."""
         if count > 0:
-            work = np.empty(self._work)
-            buffers = np.concatenate([held, self._constants]), carry, work
+            buffers = np.concatenate([held, self._constants]), carry, np.empty(self._work)
             self._code(*map(_address, buffers), count)
+
+
+def _is_ours(key: Any) -> bool:
+    """Whether all classes in a key come with this package or with Python."""
+    if isinstance(key, tuple | list):
+        return all(map(_is_ours, key))
+    module = (key if isinstance(key, type) else type(key)).__module__
+    return module.startswith("fluidcc.") or module in ("builtins", "enum")
 
 
 def _address(array: np.ndarray) -> Any:

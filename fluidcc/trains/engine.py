@@ -10,53 +10,19 @@ from fluidcc.laws.law import MarkingPoint
 from fluidcc.trains import links, senders
 from fluidcc.trains.files import advance_files
 from fluidcc.trains.layout import Kind, KindNumbers, Numbers, Shape, draws_of_port
-from fluidcc.trains.records import (
-    Record,
+from fluidcc.trains.rings import (
     between,
     between_flows,
     event_row,
-    first_record,
+    last,
     read,
     read_flows,
     whole,
     write,
 )
+from fluidcc.trains.state import LATE, Record, Run, SenderState
 
 Array = Any
-_LATE = (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
-
-
-class Run(NamedTuple):
-    """All that a run is between two steps."""
-
-    k: Array  # number of the next step
-    senders: tuple[senders.SenderState, ...]
-    ports: tuple[links.PortState, ...]
-    record: Record
-    arrived: tuple[tuple[Array, ...], ...]  # (n, B) packets of each kind that came to each hop
-    departed: tuple[tuple[Array, ...], ...]  # that left it, for kinds whose marks are set then
-    returned: tuple[tuple[Array, ...], ...]  # (B) ACKs of each kind that came to each link back
-    oldest: Array  # (B) age of the oldest row that was read [steps]
-
-
-def first(shape: Shape, numbers: Numbers, calls: Any, talkers: Any) -> Run:
-    """A run before its first step, with the calls of each link (ports, B)."""
-    lanes = calls.shape[1]
-    kinds = shape.kinds
-
-    def per_hop(kind: Kind, hops: tuple[int, ...]) -> tuple[Any, ...]:
-        return tuple(np.zeros((kind.count, lanes)) for _ in hops)
-
-    return Run(
-        k=np.zeros((), np.int64),
-        senders=tuple(map(senders.first_sender, kinds, numbers.kinds)),
-        ports=tuple(map(links.first_port, numbers.ports, calls, talkers)),
-        record=first_record(shape, lanes),
-        arrived=tuple(per_hop(kind, kind.route) for kind in kinds),
-        departed=tuple(per_hop(k, k.route if k.marking_point in _LATE else ()) for k in kinds),
-        returned=tuple(tuple(np.zeros(lanes) for _ in kind.back) for kind in kinds),
-        oldest=np.zeros(lanes),
-    )
 
 
 class _Path(NamedTuple):
@@ -110,26 +76,28 @@ class _Step:
     def now(self) -> Array:
         return self.k.astype(float)[None, None]
 
-    def hear(
-        self, kind: Kind, p: KindNumbers, s: senders.SenderState
-    ) -> tuple[senders.Heard, Array]:
+    def hear(self, kind: Kind, p: KindNumbers, s: SenderState) -> tuple[senders.Heard, Array]:
         """What reaches the senders of a kind, and the age (B) of what was sent first [steps]."""
         record, step = self.record, self.numbers.step
         end = self.to_receiver(kind, p, self.now() - p.home[-1] / step, len(kind.back))
         path = self.back_to(kind, p, end, len(kind.route))
         zero = jnp.zeros_like(s.sent)
-        sent = jnp.maximum(whole(between_flows(record.sent[kind.number], path.sent, 0, kind.count)), s.known)
+        sent = jnp.maximum(
+            whole(between_flows(record.sent[kind.number], path.sent, 0, kind.count)), s.known
+        )
         marks, quenched, load, spared = zero, zero, zero, 1.0 + zero
         for hop, link in enumerate(kind.route):
             port = record.ports[link]
             where = kind.offsets[hop], kind.count
             told = jnp.minimum(self.now() - p.quench[hop] / step, self.k.astype(float) - 1)
             if port.marks.shape[0] and kind.marking_point is not MarkingPoint.REVERSE:
-                time = path.left[hop] if kind.marking_point in _LATE else path.came[hop]
+                time = path.left[hop] if kind.marking_point in LATE else path.came[hop]
                 row = event_row(told if kind.quench else time)
                 marks = marks + read_flows(port.marks, row, *where)
             if kind.quench and port.lost.shape[0]:
-                quenched = quenched + jnp.ceil(read_flows(port.lost, event_row(told), *where) - 1e-6)
+                quenched = quenched + jnp.ceil(
+                    read_flows(port.lost, event_row(told), *where) - 1e-6
+                )
             if kind.loads and port.load.shape[0]:
                 load = jnp.maximum(load, read(port.load, event_row(path.came[hop])))
             if kind.marking_point is MarkingPoint.REVERSE and port.chance.shape[0]:
@@ -142,7 +110,6 @@ class _Step:
             modified=1 - spared,
         )  # fmt: skip
         return heard, jnp.max(self.now() - path.sent, axis=0)
-
 
     def offer(self, link: int, run: Run) -> tuple[links.Offer, Run]:
         """What comes to a link, and the run that knows of it."""
@@ -169,7 +136,9 @@ class _Step:
                     here = run.senders[kind.number].sent
                 else:
                     path = self.back_to(kind, p, self.now() - p.legs[hop] / numbers.step, hop)
-                    sent = whole(between_flows(self.record.sent[kind.number], path.sent, 0, kind.count))
+                    sent = whole(
+                        between_flows(self.record.sent[kind.number], path.sent, 0, kind.count)
+                    )
                     here = jnp.maximum(sent - self.lost(kind, path.came), before)
                 parts.append(here - before)
                 arrived[kind.number][hop] = here
@@ -191,15 +160,11 @@ class _Step:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
         shape, numbers = self.shape, self.numbers
         departed, marks = [list(d) for d in run.departed], []
-        state, port = run.ports[link], shape.ports[link]
-        held = state.numbers - state.left if port.counted else state.accepted - state.served
-        queue = held if port.counts_service else jnp.maximum(held - 1.0, 0.0)
-        chance = links.probability_of(
-            numbers.ports[link].law.signal, state, numbers.ports[link], queue, numbers.step
-        ).mark + 0.0 * queue
+        port, state = shape.ports[link], run.ports[link]
+        chance = links.chance_of_leaving(port, numbers.ports[link], state, numbers.step)
         for kind, p in zip(shape.kinds, numbers.kinds, strict=True):
             for hop in (h for h, k in enumerate(kind.route) if k == link):
-                if kind.marking_point not in _LATE:
+                if kind.marking_point not in LATE:
                     marks.append(jnp.zeros((kind.count, chance.shape[0])))
                     continue
                 place = read(self.record.ports[link].place, self.now())
@@ -220,7 +185,10 @@ def _offer(
     """What comes to a link, with what its flows are like."""
 
     def column(value: Any) -> Array:
-        each = [jnp.broadcast_to(jnp.asarray(value(kind, p), float), (kind.count, 1)) for kind, p in facts]
+        each = [
+            jnp.broadcast_to(jnp.asarray(value(kind, p), float), (kind.count, 1))
+            for kind, p in facts
+        ]
         return jnp.concatenate(each) if each else jnp.zeros((0, 1))
 
     def chances(mark: Array) -> Array:
@@ -279,7 +247,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         if kind.starts:
             draws = 6 * len(kind.sources) if kind.sources else 2 * kind.count
             s = advance_files(kind, p, s, now, draw(draws))
-        s, _ = senders.send(kind, p, s, now, step)
+        s = senders.send(kind, p, s, now, step)
         states.append(s)
         sent_rings.append(write(run.record.sent[kind.number], k, s.sent))
     this.record = run.record._replace(sent=tuple(sent_rings))
@@ -298,14 +266,17 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         this.done.add(link)
         if port.signals:
             marks = outcome.marks
-            if any(kind.marking_point in _LATE and link in kind.route for kind in shape.kinds):
+            if any(kind.marking_point in LATE and link in kind.route for kind in shape.kinds):
                 late, run = this.departing(link, run._replace(ports=tuple(ports)))
                 marks = marks + late
             ring = records[link].marks
-            records[link] = records[link]._replace(marks=write(ring, k, links.read_last(ring, k) + marks))
+            records[link] = records[link]._replace(marks=write(ring, k, last(ring, k) + marks))
             ports[link] = ports[link]._replace(marked=ports[link].marked + jnp.sum(marks, axis=0))
         if port.rewrites:
-            records[link] = links.note_chance(port, numbers.ports[link], ports[link], records[link], k, step)
+            before = run.ports[link].served
+            ports[link], records[link] = links.rewrite(
+                port, numbers.ports[link], ports[link], records[link], before, k, step
+            )
         this.record = this.record._replace(ports=tuple(records))
         run = run._replace(ports=tuple(ports))
     return run._replace(k=k + 1, record=this.record)
@@ -335,8 +306,3 @@ def advance(shape: Shape, numbers: Numbers, run: Run, keys: Array, count: Array)
         return advance_step(shape, numbers, run, uniform(keys, run.k, shape.draws))
 
     return lax.fori_loop(0, count, one, run)
-
-
-def sampled(run: Run) -> np.ndarray:
-    """Packets in the system of each link (ports,), for a run of one lane."""
-    return np.array([s.numbers[0] - np.floor(s.left[0] + 1e-9) for s in run.ports])

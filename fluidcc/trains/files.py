@@ -5,60 +5,17 @@ pages of objects, and gives each object to a flow that is free. In a step a sour
 one session and one object, and takes note of one that has ended; what is late is not lost.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fluidcc.arrays import jnp
 from fluidcc.programs import map_tree
 from fluidcc.trains.layout import Kind, KindNumbers
+from fluidcc.trains.state import NEVER, FileState, OpenState
 
 Array = Any
-_NEVER = 1e18  # s
 _LARGEST = 1e9  # packets of a file, objects of a page, pages of a session
-
-
-class OpenState(NamedTuple):
-    """An open source: its next session, and the sessions under way, (m, B)."""
-
-    arrives_at: Array  # (B) s
-    begun: Array  # (B) sessions
-    pages: Array  # left, with the present one; 0 for a place that is free
-    objects: Array  # of the page that have not begun
-    under_way: Array  # objects that have not ended
-    next_at: Array  # s, next object, or page
-    crowded: Array  # (B) 1 if there were too few flows or places
-
-
-class FileState(NamedTuple):
-    """Files of the flows of a kind, (n, B)."""
-
-    next_at: Array  # s, of a flow with a session of its own
-    pages: Array  # left of that session; 0 for no end
-    owner: Array  # place of the session that an object belongs to
-    requested_at: Array  # s
-    ended_at: Array  # s
-    transfers: Array  # ended
-    span_sum: Array  # s
-    span_squares: Array
-    open: tuple[OpenState, ...]
-
-
-def first_files(kind: Kind, numbers: KindNumbers, starts: Any) -> FileState | tuple[()]:
-    """Files before the first step; flows with a session of their own begin at `starts` (n, B)."""
-    if not kind.starts:
-        return ()
-    zero = np.zeros_like(starts)
-    lanes = starts.shape[1]
-    pages = np.ceil(np.minimum(np.asarray(numbers.traffic.pages(0.5), float), _LARGEST)) + zero
-    sources = []
-    for source in kind.sources:
-        places = np.zeros((source.sessions, lanes))
-        one = np.zeros(lanes)
-        sources.append(OpenState(one, one, places, places, places, places + _NEVER, one))
-    return FileState(
-        starts + zero, pages, zero, zero, zero - _NEVER, zero, zero, zero, tuple(sources)
-    )
 
 
 def _count(value: Array) -> Array:
@@ -102,12 +59,14 @@ def advance_files(kind: Kind, p: KindNumbers, s: Any, now: Array, u: Array) -> A
         left = jnp.where(done & (f.pages > 0), f.pages - 1, f.pages)
         over = done & (f.pages == 1)
         pause = p.traffic.pause(u[: kind.count]) + 0.0 * s.sent
-        next_at = jnp.where(done, jnp.where(over, _NEVER, now + pause), f.next_at)
+        next_at = jnp.where(done, jnp.where(over, NEVER, now + pause), f.next_at)
         starting = (~active | done) & (now >= next_at)
         size = _count(p.traffic.size(u[kind.count :]) + 0.0 * s.sent)
-        next_at = jnp.where(starting, _NEVER, next_at)
+        next_at = jnp.where(starting, NEVER, next_at)
         s = s._replace(need=jnp.where(done, 0.0, s.need))
-        return _begin(kind, p, s._replace(files=f._replace(next_at=next_at, pages=left)), starting, size, now)
+        return _begin(
+            kind, p, s._replace(files=f._replace(next_at=next_at, pages=left)), starting, size, now
+        )
     starting, size, owner = done & False, 0.0 * s.sent, f.owner
     sources, ending = [], done & False
     for k, (source, o) in enumerate(zip(kind.sources, f.open, strict=True)):
@@ -131,7 +90,9 @@ def advance_files(kind: Kind, p: KindNumbers, s: Any, now: Array, u: Array) -> A
     return _begin(kind, p, s, starting, size, now)
 
 
-def _after_end(o: OpenState, ended: Array, owner: Array, law: Any, now: Array, u: Array) -> tuple[OpenState, Array]:
+def _after_end(
+    o: OpenState, ended: Array, owner: Array, law: Any, now: Array, u: Array
+) -> tuple[OpenState, Array]:
     """The sessions after the end of the object of a flow (n, B): the next page, or the end."""
     some = jnp.any(ended, axis=0)
     place = _pick(owner, ended)
@@ -140,11 +101,13 @@ def _after_end(o: OpenState, ended: Array, owner: Array, law: Any, now: Array, u
     over = mine & (under_way < 0.5) & (o.objects < 0.5)
     pages = jnp.where(over, o.pages - 1, o.pages)
     pause = law.pause(u[1]) + 0.0 * now
-    next_at = jnp.where(over, jnp.where(pages > 0, now + pause[None], _NEVER), o.next_at)
+    next_at = jnp.where(over, jnp.where(pages > 0, now + pause[None], NEVER), o.next_at)
     return o._replace(under_way=under_way, pages=pages, next_at=next_at), ended
 
 
-def _new_session(o: OpenState, law: Any, now: Array, begin: Array, most: Array, u: Array) -> OpenState:
+def _new_session(
+    o: OpenState, law: Any, now: Array, begin: Array, most: Array, u: Array
+) -> OpenState:
     """A session that begins, if it is time."""
     due = (now >= o.arrives_at) & (o.begun < most) & (now >= begin)
     first = due & (o.arrives_at <= 0)  # the source itself begins, and waits
@@ -171,7 +134,7 @@ def _new_object(o: OpenState, law: Any, now: Array, u: Array) -> tuple[OpenState
     before = jnp.where(o.objects < 0.5, fresh[None] + 0.0 * o.objects, o.objects)
     objects = jnp.where(chosen, before - 1, o.objects)
     gap = law.gap(u[5]) + 0.0 * now
-    next_at = jnp.where(chosen, jnp.where(objects > 0.5, now + gap[None], _NEVER), o.next_at)
+    next_at = jnp.where(chosen, jnp.where(objects > 0.5, now + gap[None], NEVER), o.next_at)
     index = jnp.arange(o.pages.shape[0], dtype=float)[:, None] + 0.0 * o.pages
     under_way = o.under_way + jnp.where(chosen, 1.0, 0.0)
     after = o._replace(objects=objects, next_at=next_at, under_way=under_way)
@@ -190,10 +153,10 @@ def _begin(kind: Kind, p: KindNumbers, s: Any, starting: Array, size: Array, now
     return s._replace(
         law=map_tree(lambda a, b: jnp.where(starting, a, b), fresh, s.law),
         threshold=new(p.threshold, s.threshold), need=new(size, s.need), got=new(0.0, s.got),
-        recover=new(s.sent - 1.0, s.recover), reacted_at=new(-_NEVER, s.reacted_at),
-        dropped=new(0.0, s.dropped), repaired_at=new(-_NEVER, s.repaired_at),
+        recover=new(s.sent - 1.0, s.recover), reacted_at=new(-NEVER, s.reacted_at),
+        dropped=new(0.0, s.dropped), repaired_at=new(-NEVER, s.repaired_at),
         resent=new(-1.0, s.resent),
-        silent_until=new(-_NEVER, s.silent_until), backoff=new(1.0, s.backoff),
+        silent_until=new(-NEVER, s.silent_until), backoff=new(1.0, s.backoff),
         pending=new(0.0, s.pending), quiet=new(0.0, s.quiet), estimate=new(0.0, s.estimate),
         begin=new(now + opening, s.begin), tick_at=new(now + opening, s.tick_at),
         files=s.files._replace(requested_at=new(now, s.files.requested_at)),

@@ -8,23 +8,24 @@ everything else in `Numbers`.
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractQueueLaw, Arrival, MarkingPoint, Signal
+from fluidcc.laws.law import AbstractQueueLaw, Ack, Arrival, MarkingPoint, Since
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.voice import Voice
 from fluidcc.module import skeleton
 from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
 from fluidcc.programs import leaves, map_tree
-from fluidcc.scenario.network import Link, Network, link_delays, repeated
+from fluidcc.scenario.network import Flows, Link, Network, link_delays, repeated
 
-STEPS = 32  # in the shortest round trip
+STEPS = 16  # in the shortest round trip
+_FILES = 0.25  # files that begin in a step, at most on average
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
 _DECODES = 16  # most hashes that a receiver compares in a step
-_MOST_ROWS = 20_000  # steps that are remembered
+_MOST_NUMBERS = 2e8  # that are remembered in a run
 _LIMITED = 1  # duplicate ACKs that limited transmit needs, which brings about the others
 
 
@@ -178,42 +179,40 @@ def _stacked(things: Sequence[Any]) -> Any:
     return map_tree(lambda *values: _stack(values), things[0], *things[1:])
 
 
-def _probes(law: AbstractQueueLaw, buffer: float) -> list[Any]:
+_PROBES = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 300)])  # of a number of a state
+
+
+def _probes(law: AbstractQueueLaw) -> Iterator[Any]:
     """States in which a law may say all that it ever says."""
-    top = min(buffer, 1e4)
-    choices = []
-    for name, field in law.states.items():
-        start = law.start(1.0)
-        value = getattr(start, name) if len(law.states) > 1 else start
-        ends = [float(value), 1.0, 0.5 * top, 4 * top + 1, 1e-3]
+    if not law.states:
+        yield ()
+    start = leaves(law.start(1.0))
+    for k, field in enumerate(law.states.values()):
         within = field.info.within
-        low, high = within.ends if within is not None else (-math.inf, math.inf)
-        choices.append([min(max(end, low), high) for end in ends] + [0.0])
-    return [law.state_of(*values) for values in itertools.product(*choices)] or [()]
+        low, high = (-math.inf, math.inf) if within is None else within.ends
+        for value in _PROBES:
+            numbers = [*start[:k], min(max(value, low), high), *start[k + 1 :]]
+            yield law.state_of(*map(float, numbers))
 
 
 def _seen(queue: float) -> Arrival:
     return Arrival(1.0, 1e-3, queue, 1e3)
 
 
-def says(law: AbstractQueueLaw, buffer: float) -> tuple[float, float]:
-    """The largest probabilities of a mark and of a loss that a law ever gives, roughly."""
-    marks, drops = [0.0], [0.0]
-    for state in _probes(law, buffer):
-        for queue in (0.0, 3.0, 1e4):
-            signal = law.signal(state, _seen(queue))
-            marks.append(float(signal.mark))
-            drops.append(float(signal.drop))
-    return max(marks), max(drops)
+def says_nothing(law: AbstractQueueLaw) -> bool:
+    """Whether a law never marks or drops."""
+    signals = (
+        law.signal(state, _seen(queue)) for state in _probes(law) for queue in (0.0, 9.0, 1e5)
+    )
+    return not any(float(signal.mark) > 0 or float(signal.drop) > 0 for signal in signals)
 
 
-def is_spaced(law: AbstractQueueLaw, buffer: float) -> bool:
+def is_spaced(law: AbstractQueueLaw) -> bool:
     """Whether the probability of a signal depends on the packets since the last one."""
+    seen = _seen(9.0)
     return any(
-        float(law.gap_probability(state, _seen(3.0), 1.0))
-        != float(law.gap_probability(state, _seen(3.0), gap))
-        for state in _probes(law, buffer)
-        for gap in (2.0, 7.0, 1e3)
+        len({float(law.gap_probability(state, seen, gap)) for gap in (1.0, 2.0, 7.0, 1e3)}) > 1
+        for state in _probes(law)
     )
 
 
@@ -252,14 +251,7 @@ def _kind(
     flows, options = group.flows, group.options
     law = flows.window
     recovery = law.recovery if options.recovery == "law" else options.recovery
-    from fluidcc.laws.law import Ack, Since
-
     ack = Ack(1.0, 0.1, 0.1)
-    gated = any(
-        float(flows.reaction.ready(Since(time, 1.0, after))) == 0
-        for time in (0.0, 1e9)
-        for after in (0.0, 1.0)
-    )
     return Kind(
         number=number,
         count=len(own),
@@ -273,7 +265,7 @@ def _kind(
         mapped=not isinstance(flows.marking, Plain),
         sticky=group.ecn_echo and repeated(flows, options.echo),
         grow_on_echo=options.grow_on_echo,
-        gated=gated,
+        gated=_gated(flows),
         tells=law.marks_tell_load and flows.estimator.remembers,
         recovery=recovery,
         integer_windows=options.integer_windows,
@@ -292,6 +284,23 @@ def _sources(layout: Plan, own: list[int]) -> tuple[Source, ...]:
         for source in layout.sources
         if layout.groups[source.group].flows.traffic.open and source.flows[0] in place
     )
+
+
+def _gated(flows: Flows) -> bool:
+    """Whether the reaction lets some signals pass only."""
+    cases = itertools.product((0.0, 1e9), (0.0, 1.0), (0.0, 1.0))
+    return any(float(flows.reaction.ready(Since(t, 1.0, w, d))) == 0 for t, w, d in cases)
+
+
+def _floor(flows: Flows) -> float:
+    """Smallest window after a cut: below 1, a sender waits for its timer. RFC 3168, 6.1.2.
+
+    A law that reacts to every mark, or that has no slow start, keeps to its own least window.
+    """
+    law = flows.window
+    always = all(float(law.slow_start(law.start(w))) == 1 for w in (1.0, 9.0)) and not law.loads
+    least = float(law.min_window)
+    return 0.0 if _gated(flows) and always and least <= 1 else least
 
 
 def _openings(group: GroupPlan) -> float:
@@ -326,13 +335,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         # counted when their middles pass, packets are known half a transmission too early
         leg[0] += sum(0.5 / float(net.links[k].capacity) for k in flow.route)
         leg[-1] += flow.access_delay  # a sender's clock may be that of its first link
-    enough = [
-        float(_LIMITED if g.options.limited_transmit else g.options.dup_acks) for g in groups
-    ]
-    floors = []
-    for group in groups:
-        least = float(group.flows.window.min_window)
-        floors.append(least)
+    enough = [float(_LIMITED if g.options.limited_transmit else g.options.dup_acks) for g in groups]
     quench = [[flow.access_delay + delay for delay in flow.quench_delays] for flow in flows]
     sizes = [[g.options.ack_size / float(net.links[k].packet_size) for k in f.back]
              for g, f in zip(groups, flows, strict=True)]  # fmt: skip
@@ -348,7 +351,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         begin=None,
         min_rto=option("min_rto"),
         threshold=_stack([min(g.options.initial_ssthresh, g.max_window) for g in groups]),
-        floor=_stack(floors),
+        floor=_stack([_floor(group.flows) for group in groups]),
         enough=_stack(enough),
         access=_stack([
             f.access_rate / g.size if f.access_rate else math.inf
@@ -368,18 +371,17 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
 def _port(net: Network, k: int, flows: int, counted: bool, rewrites: bool, step: float) -> Port:
     link = net.links[k]
     law = link.queue.in_packets(float(link.buffer))
-    marks, drops = says(law, float(link.buffer))
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if law.period else math.inf
     return Port(
         flows=flows,
         blocks=max(1, min(_BLOCKS, math.ceil(float(link.capacity) * step))),
         ticks=0 if law.period is None else max(1, math.ceil(step / period)),
-        spaced=is_spaced(law, float(link.buffer)),
+        spaced=is_spaced(law),
         averages=_averages(law),
         waits=law.waits,
         counts_service=law.counts_service,
         finite=math.isfinite(float(link.buffer)),
-        signals=flows > 0 and (marks > 0 or drops > 0),
+        signals=flows > 0 and not says_nothing(law),
         loads=law.loads,
         second=link.voice is not None and link.voice.discipline == "wfq",
         counted=counted,
@@ -431,8 +433,10 @@ def _longest_wait(link: Link, trip: float) -> float:
     return min(float(link.buffer), 1000.0 + 2 * trip * rate) / rate
 
 
-def lay_out(net: Network, step: float, rows: int | None = None, scale: int = 1) -> Layout:
-    """The layout of a network for steps of `step` [s]; `rows` of them are remembered.
+def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
+    """The layout of a network for steps of `step` [s].
+
+    `scale` multiplies the steps that are remembered, and the files at a time.
 
     Raises PacketError if the network cannot be simulated by packets.
     """
@@ -459,9 +463,13 @@ def lay_out(net: Network, step: float, rows: int | None = None, scale: int = 1) 
     )
     longest = max(flow.rtt for flow in whole.flows)
     waits = sum(_longest_wait(link, longest) for link in net.links)
-    rows = rows or int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
-    if rows > _MOST_ROWS * 16:
-        raise PacketError(f"trains would remember {rows} steps of {step:g} s")
+    rows = scale * int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
+    numbers = rows * (sum(kind.count for kind in kinds) + 2 * sum(crossing) + 5 * len(ports))
+    if numbers > _MOST_NUMBERS:
+        raise PacketError(
+            f"trains would remember {rows} steps of {step:g} s, {numbers:.2g} numbers; expected a "
+            "longer step, fewer flows or smaller buffers"
+        )
     draws = sum(map(draws_of_port, ports)) + sum(map(draws_of_kind, kinds))
     shape = Shape(tuple(kinds), ports, rows, draws)
     numbers = Numbers(
@@ -492,5 +500,12 @@ def draws_of_port(port: Port) -> int:
 
 
 def chosen_step(net: Network) -> float:
-    """The step [s] of a network."""
-    return shortest_trip(net) / 16
+    """The step [s] of a network: a part of its shortest round trip.
+
+    It is shorter if files begin so often that several would fall into one.
+    """
+    steps = [shortest_trip(net) / STEPS]
+    for flows in net.flows:
+        if flows.traffic.open:
+            steps.append(_FILES / float(flows.traffic.beginning()))
+    return min(steps)

@@ -9,37 +9,15 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.arrays import jnp
-from fluidcc.laws.law import Arrival
+from fluidcc.laws.law import Arrival, Signal
 from fluidcc.programs import leaves, map_tree
 from fluidcc.trains.layout import Port, PortNumbers
-from fluidcc.trains.records import PortRecord, locate, read, write
+from fluidcc.trains.rings import between, last, locate, write
+from fluidcc.trains.state import PortRecord, PortState
 
 Array = Any
 _WHOLE = 1e-9  # packets: counts are whole up to this
-
-
-class PortState(NamedTuple):
-    """A link between two steps; counts since the start are in packets."""
-
-    law: Any
-    gap: Array  # packets since the last signal
-    armed: Array
-    tick_at: Array  # s
-    accepted: Array  # by work
-    served: Array
-    numbers: Array  # accepted, by number
-    left: Array  # served, by number
-    voice: Array  # packets of voice that wait in a queue of their own
-    offered: Array  # packets by number, with those dropped
-    marked: Array
-    dropped: Array
-    area: Array  # integral of the packets that wait [packet s]
-    squares: Array
-    system: Array  # integral of those in the system
-    system_squares: Array
-    used: Array  # by voice of its own queue, in packets
-    calls: Array
-    talkers: Array
+_TINY = 1e-12
 
 
 _TERMS = 24  # of a Poisson distribution
@@ -75,14 +53,6 @@ class Offer(NamedTuple):
     arms: Array
 
 
-def first_port(numbers: PortNumbers, calls: Any, talkers: Any) -> PortState:
-    """A link before the first step, with its calls (B)."""
-    zero = np.zeros_like(calls)
-    law = map_tree(lambda v: v + zero, numbers.start)
-    first = (numbers.period[0] + numbers.period[1]) / 2
-    return PortState(law, zero, zero, zero + first, *([zero] * 13), calls, talkers)
-
-
 def talk(numbers: PortNumbers, s: PortState, step: Array, u: Array) -> tuple[PortState, Array]:
     """Calls and talkers after a step, and the packets (B) of those who talk in it.
 
@@ -112,83 +82,92 @@ def _add(state: Any, change: Any) -> Any:
     return map_tree(lambda a, b: a + b, state, change)
 
 
+def waiting(queue: Array) -> Array:
+    """Packets that wait, on average over a transmission, if `queue` are left to serve."""
+    return jnp.maximum(queue - 0.5, 0.0)
+
+
 class _Judged(NamedTuple):
-    """What a queue law said in a step."""
+    """What a queue law has said in a part of a step, or in the parts so far."""
 
     state: Any
-    gap: Array
+    gap: Array  # packets since the last signal
     armed: Array
-    signals: Array  # that fall on the packets of the step, if they are spaced
+    queue: Array
+    signals: Array  # that fall on the packets, if they are spaced
     chance: Array  # of a packet, else
     drop: Array  # of a packet, by force
     mark: Array  # long-run probability
 
 
-def _judge(port: Port, numbers: PortNumbers, s: PortState, offer: Offer, step: Array,
-           total: Array, queue: Array, u: Array) -> _Judged:  # fmt: skip
-    """Let the queue law see the arrivals of a step, in parts."""
-    law, x = numbers.law, s.law
-    part, span = total / port.blocks, step / port.blocks
-    gap, armed = s.gap, s.armed
-    signals = chance = drop = mark = 0.0 * gap
-    capacity = numbers.capacity + 0.0 * gap
-    for j in range(port.blocks):
-        found = jnp.maximum(queue + (part - capacity * span) / 2, 0.0)
-        waiting = jnp.maximum(found - 0.5, 0.0)
-        seen_queue = found + 1.0 if port.counts_service else waiting
-        if port.averages:
-            idle = jnp.maximum(capacity * span - part - found, 0.0)
-            pause = Arrival(idle, 0.0 * idle, 0.0 * idle, capacity, 0.0 * idle)
-            x = _add(x, law.on_arrival(x, pause))
-        x = _add(x, law.on_arrival(x, Arrival(part, span + 0.0 * part, seen_queue, capacity)))
-        one = Arrival(1.0 + 0.0 * part, span / ops.maximum(part, 1e-12), seen_queue, capacity)
+class _Judge:
+    """A queue law that sees the arrivals of a step in parts, a packet or a few at a time."""
+
+    def __init__(
+        self, port: Port, numbers: PortNumbers, offer: Offer, step: Array, total: Array
+    ) -> None:
+        self._port, self._numbers, self._offer = port, numbers, offer
+        self._part, self._span = total / port.blocks, step / port.blocks
+        self._capacity = numbers.capacity + 0.0 * total
+
+    def see(self, before: _Judged, u: Array) -> _Judged:
+        """What the law has said after one more part; `u` is a random number (B)."""
+        port, law, part, capacity = self._port, self._numbers.law, self._part, self._capacity
+        served, x = capacity * self._span, before.state
+        found = jnp.maximum(before.queue + (part - served) / 2, 0.0)
+        if port.averages:  # an idle link counts as small packets that find it empty
+            idle = jnp.maximum(served - part - found, 0.0)
+            x = _add(x, law.on_arrival(x, Arrival(idle, 0 * idle, 0 * idle, capacity, 0 * idle)))
+        seen = found + 1.0 if port.counts_service else waiting(found)
+        x = _add(x, law.on_arrival(x, Arrival(part, self._span + 0 * part, seen, capacity)))
+        one = Arrival(1 + 0 * part, self._span / ops.maximum(part, _TINY), seen, capacity)
         said = law.signal(x, one)
-        long_run, forced = said.mark + 0.0 * gap, said.drop + 0.0 * gap
-        chooses = (long_run > 0) | (forced > 0)
+        mark, forced = said.mark + 0 * part, said.drop + 0 * part
+        chooses = (mark > 0) | (forced > 0)
         if port.averages:
-            chooses = chooses & (waiting >= offer.least)
-        forced = jnp.where(chooses, forced, 0.0)
-        gap = gap + part
-        p = jnp.clip(law.gap_probability(x, one, jnp.maximum(gap - part / 2, 1.0)) + 0.0 * gap, 0.0, 1.0)
-        p = jnp.where(chooses & (forced < 1), p, 0.0)
-        if port.averages:
-            arming = chooses & (armed == 0) & (offer.arms > 0)
-            p = jnp.where(arming, 0.0, p)
-            gap = jnp.where(arming, 1.0, gap)
-            armed = jnp.where(chooses, 1.0, 0.0)
+            chooses = chooses & (waiting(found) >= self._offer.least)
+        mark, forced = (jnp.where(chooses, v, 0.0) for v in (mark, forced))
+        gap, armed, chance = before.gap + part, before.armed, mark
         if port.spaced:
-            first = jnp.where(u[j] < p * part, 1.0, 0.0)
-            # after the first signal others follow at the long-run rate, if many packets are left
-            more = jnp.floor(first * long_run * jnp.maximum(part - 1 / jnp.maximum(p, 1e-12), 0.0) + u[j])
-            several = first + jnp.where(part > 1, more, 0.0)
-            signals = signals + several
-            gap = jnp.where(first > 0, part / 2, gap)
-        gap = jnp.where(forced > 0, 0.0, gap)
-        queue = jnp.maximum(queue + part * (1 - forced) - capacity * span, 0.0)
-        chance = chance + p / port.blocks
-        drop = drop + forced / port.blocks
-        mark = mark + jnp.where(chooses, long_run, 0.0) / port.blocks
-    return _Judged(x, gap, armed, signals, chance, drop, mark)
+            middle = jnp.maximum(gap - part / 2, 1.0)
+            chance = jnp.where(chooses, law.gap_probability(x, one, middle) + 0 * part, 0.0)
+        chance = jnp.where(forced < 1, jnp.clip(chance, 0.0, 1.0), 0.0)
+        if port.averages:  # the first after the average has crossed its threshold is not chosen
+            arming = chooses & (armed == 0) & (self._offer.arms > 0)
+            chance, gap = jnp.where(arming, 0.0, chance), jnp.where(arming, 1.0, gap)
+            armed = jnp.where(chooses, 1.0, 0.0)
+        signals = before.signals
+        if port.spaced:
+            hit = u < chance * part
+            # others follow at the long-run rate among the packets that are left
+            left = jnp.maximum(part - 1 / jnp.maximum(chance, _TINY), 0.0)
+            signals = signals + jnp.where(hit, 1 + jnp.floor(mark * left + u), 0.0)
+            gap = jnp.where(hit, part / 2, gap)
+        queue = jnp.maximum(before.queue + part * (1 - forced) - served, 0.0)
+        gap, count = jnp.where(forced > 0, 0.0, gap), port.blocks
+        return _Judged(
+            x, gap, armed, queue, signals, before.chance + chance / count,
+            before.drop + forced / count, before.mark + mark / count,
+        )  # fmt: skip
 
 
-def _tick(port: Port, numbers: PortNumbers, s: PortState, now: Array, step: Array, u: Array) -> PortState:
+def _tick(
+    port: Port, numbers: PortNumbers, s: PortState, now: Array, step: Array, u: Array
+) -> PortState:
     """Perform the ticks of a queue law that are due."""
-    law, low, high = numbers.law, *numbers.period
+    law, (low, high) = numbers.law, numbers.period
     queue = jnp.maximum(s.accepted - s.served, 0.0)
-    seen = queue if port.counts_service else jnp.maximum(queue - 0.5, 0.0)
-    one = 1.0 + 0.0 * queue
+    seen = queue if port.counts_service else waiting(queue)
+    arrival = Arrival(1 + 0 * queue, 0 * queue, seen, numbers.capacity + 0 * queue)
     x, at = s.law, s.tick_at
     for _ in range(port.ticks):
-        change = law.on_tick(x, Arrival(one, one * 0.0, seen, numbers.capacity + 0.0 * queue))
         due = now + step >= at
-        moved = map_tree(lambda d: jnp.where(due, d + 0.0 * queue, 0.0), change)
-        if port.waits:
-            acts = due & (sum(jnp.abs(v) for v in leaves(moved)) > 0)
-        else:
-            acts = due
-        x = _add(x, moved)
+        moved = map_tree(
+            lambda d, due=due: jnp.where(due, d + 0 * queue, 0.0), law.on_tick(x, arrival)
+        )
+        acts = due & (sum(jnp.abs(v) for v in leaves(moved)) > 0) if port.waits else due
         following = jnp.maximum(at, now) if port.waits else at
-        at = jnp.where(acts, following + low + (high - low) * u, at)
+        x, at = _add(x, moved), jnp.where(acts, following + low + (high - low) * u, at)
     return s._replace(law=x, tick_at=at)
 
 
@@ -200,14 +179,42 @@ class Outcome(NamedTuple):
     marks: Array  # (N, B) of packets that entered
 
 
-def _voice(port: Port, numbers: PortNumbers, s: PortState, offer: Offer, room: Array, wanted: Array) -> tuple[Array, Array]:
+def _voice(
+    port: Port, numbers: PortNumbers, s: PortState, offer: Offer, room: Array, wanted: Array
+) -> tuple[Array, Array]:
     """Work that is left for the flows of `room`, and the voice that waits after the step."""
     if not port.second:
         return room, s.voice
-    waiting = s.voice + offer.voice
-    voice = jnp.minimum(waiting, jnp.maximum(numbers.share * room, room - wanted))
-    left = jnp.minimum(waiting - voice, numbers.drain)
-    return room - voice, left
+    queued = s.voice + offer.voice
+    voice = jnp.minimum(queued, jnp.maximum(numbers.share * room, room - wanted))
+    return room - voice, jnp.minimum(queued - voice, numbers.drain)
+
+
+def _choose(
+    port: Port, numbers: PortNumbers, s: PortState, offer: Offer, step: Array, number: Array,
+    queue: Array, u: Array,
+) -> tuple[PortState, Array, Array]:  # fmt: skip
+    """The link after its law has seen what arrives; marks and losses (N, B) by it."""
+    judge, zero = _Judge(port, numbers, offer, step, number), 0.0 * queue
+    judged = _Judged(s.law, s.gap, s.armed, queue, zero, zero, zero, zero)
+    for j in range(port.blocks):
+        judged = judge.see(judged, u[j if port.spaced else 0])
+    s = s._replace(law=judged.state, gap=judged.gap, armed=judged.armed)
+    each = u[-port.flows :]
+    share = judged.signals / jnp.where(number > 0, number, 1.0)
+    if port.spaced:
+        pool = jnp.where(offer.mapped > 0, 0.0, offer.flows * share[None])
+        own = offer.chances(judged.mark) * offer.flows * offer.mapped
+        chosen = deal(pool, u[port.blocks]) + jnp.floor(own + each)
+    else:
+        own = jnp.where(offer.mapped > 0, offer.chances(judged.mark), judged.chance[None])
+        chosen = jnp.floor(own * offer.flows + each)
+    chosen = chosen * offer.entry
+    marks = chosen * offer.capable * jnp.where(judged.mark[None] < offer.below, 1.0, 0.0)
+    tagged = offer.chances(judged.mark)[0] if offer.maps else judged.chance
+    tagged = tagged if offer.maps or not port.spaced else share
+    s = s._replace(marked=s.marked + offer.tagged * tagged)
+    return s, marks, chosen - marks + jnp.floor(judged.drop[None] * offer.flows + each)
 
 
 def pass_through(
@@ -215,102 +222,79 @@ def pass_through(
     k: Array, now: Array, step: Array, u: Array,
 ) -> Outcome:  # fmt: skip
     """One step of a link; `u` are its random numbers."""
-    arriving = jnp.sum(offer.flows, axis=0)
-    total = arriving + offer.work
-    number = arriving + offer.number
-    queue = s.accepted - s.served
-    waiting_number = s.numbers - s.left if port.counted else queue
-    room, voice = _voice(port, numbers, s, offer, numbers.capacity * step + 0.0 * queue, queue + total)
-    zeros = jnp.zeros_like(offer.flows)
-    marks = losses = zeros
-    share = jnp.where(number > 0, 1 / jnp.where(number > 0, number, 1.0), 0.0)
-    chance = drop = mark = 0.0 * queue
-    taken = 0
+    arriving, queue = jnp.sum(offer.flows, axis=0), s.accepted - s.served
+    total, number = arriving + offer.work, arriving + offer.number
+    by_number = s.numbers - s.left if port.counted else queue
+    whole = numbers.capacity * step + 0.0 * queue
+    room, voice = _voice(port, numbers, s, offer, whole, queue + total)
+    marks = losses = jnp.zeros_like(offer.flows)
     if port.signals:
-        judged = _judge(port, numbers, s, offer, step, number, waiting_number, u)
-        taken = port.blocks + 1 if port.spaced else 0
-        s = s._replace(law=judged.state, gap=judged.gap, armed=judged.armed)
-        chance, drop, mark = judged.chance, judged.drop, judged.mark
-        each = u[taken : taken + port.flows]
-        if port.spaced:
-            share_of = judged.signals * share
-            pool = jnp.where(offer.mapped > 0, 0.0, offer.flows * share_of[None])
-            chosen = deal(pool, u[taken - 1])
-            own = offer.chances(mark) * offer.flows * offer.mapped
-            chosen = chosen + jnp.floor(own + each)
-        else:
-            own = jnp.where(offer.mapped > 0, offer.chances(mark), chance[None])
-            chosen = jnp.floor(own * offer.flows + each)
-        chosen = chosen * offer.entry
-        spared = offer.capable * jnp.where(mark[None] < offer.below, 1.0, 0.0)
-        marks = chosen * spared
-        first = offer.chances(mark)[0] if offer.maps else (chance + judged.signals * share)
-        s = s._replace(marked=s.marked + offer.tagged * first)
-        losses = chosen - marks + jnp.floor(drop[None] * offer.flows + each)
-        taken += port.flows
+        own = u[: (port.blocks + 1) * port.spaced + port.flows]
+        s, marks, losses = _choose(port, numbers, s, offer, step, number, by_number, own)
     if port.finite:
-        over = waiting_number + number - room - (numbers.buffer + 1.0)
+        over = by_number + number - room - (numbers.buffer + 1.0)
         over = jnp.ceil(jnp.maximum(over, 0.0) - _WHOLE)
-        forced = deal(offer.flows * (over * share)[None], u[taken])
-        losses = losses + forced
-        marks = jnp.where(forced > 0, 0.0, marks)
+        share = over / jnp.where(number > 0, number, 1.0)
+        forced = deal(offer.flows * share[None], u[-1 - (port.ticks > 0)])
+        losses, marks = losses + forced, jnp.where(forced > 0, 0.0, marks)
     cut = jnp.minimum(losses, offer.flows)
     kept = jnp.sum(offer.flows - cut, axis=0)
-    accepted = s.accepted + kept + offer.work
-    served = jnp.minimum(accepted, s.served + room)
-    numbers_now = s.numbers + kept + offer.number
-    out_of = accepted - served
-    ring = write(record.accepted, k, accepted)
-    place = jnp.where(out_of <= _WHOLE, k.astype(float), locate(ring, k, served))
-    rings = record._replace(accepted=ring, place=write(record.place, k, place))
-    left = numbers_now
-    if port.counted:
-        by_number = write(record.number, k, numbers_now)
-        low = jnp.floor(place)[None]
-        a, b = read(by_number, low)[0], read(by_number, low + 1)[0]
-        inside = a + (place - low[0]) * (b - a)
-        left = jnp.where(out_of <= _WHOLE, numbers_now, inside)
-        rings = rings._replace(number=by_number)
-    left = left if port.counted else served
-    held = numbers_now - left if port.counted else out_of
-    if port.signals or port.finite:
-        lost = read_last(record.lost, k) + cut
-        rings = rings._replace(lost=write(record.lost, k, lost))
-    if port.loads:
-        told = probability_of(numbers.law.signal, s, numbers, held, step)
-        rings = rings._replace(load=write(record.load, k, told.load + 0.0 * queue))
-    present = numbers_now - jnp.floor(left + _WHOLE)
-    waiting = jnp.maximum(present - 1.0, 0.0)
     s = s._replace(
-        accepted=accepted, served=served, numbers=numbers_now, left=left,
-        voice=voice,
-        offered=s.offered + number,
-        dropped=s.dropped + jnp.sum(cut, axis=0),
-        area=s.area + step * waiting, squares=s.squares + step * waiting**2,
+        accepted=s.accepted + kept + offer.work, numbers=s.numbers + kept + offer.number,
+        voice=voice, offered=s.offered + number, dropped=s.dropped + jnp.sum(cut, axis=0),
+        used=s.used + whole - room,
+    )  # fmt: skip
+    s = s._replace(served=jnp.minimum(s.accepted, s.served + room))
+    s, record = _serve(port, s, record, k)
+    if port.signals or port.finite:
+        record = record._replace(lost=write(record.lost, k, last(record.lost, k) + cut))
+    if port.loads:
+        told = _say(numbers, s, s.accepted - s.served, step).load + 0.0 * queue
+        record = record._replace(load=write(record.load, k, told))
+    present = s.numbers - jnp.floor(s.left + _WHOLE)
+    waits = jnp.maximum(present - 1.0, 0.0)
+    s = s._replace(
+        area=s.area + step * waits, squares=s.squares + step * waits**2,
         system=s.system + step * present, system_squares=s.system_squares + step * present**2,
-        used=s.used + (numbers.capacity * step - room),
     )  # fmt: skip
     if port.ticks:
         s = _tick(port, numbers, s, now, step, u[-1])
-    return Outcome(s, rings, marks)
+    return Outcome(s, record, marks)
 
 
-def read_last(ring: Array, k: Array) -> Array:
-    """The row before step k."""
-    from fluidcc.arrays import lax
+def _serve(port: Port, s: PortState, record: PortRecord, k: Array) -> tuple[PortState, PortRecord]:
+    """Find when what leaves now has come, first in, first out."""
+    ring, empty = write(record.accepted, k, s.accepted), s.accepted - s.served <= _WHOLE
+    place = jnp.where(empty, k.astype(float), locate(ring, k, s.served))
+    record = record._replace(accepted=ring, place=write(record.place, k, place))
+    if not port.counted:
+        return s._replace(left=s.served), record
+    ring = write(record.number, k, s.numbers)
+    left = jnp.where(empty, s.numbers, between(ring, place[None])[0])
+    return s._replace(left=left), record._replace(number=ring)
 
-    return lax.dynamic_index_in_dim(ring, (k - 1) % ring.shape[0], 0, keepdims=False)
 
-
-def probability_of(signal: Any, s: PortState, numbers: PortNumbers, queue: Array, step: Array) -> Any:
+def _say(numbers: PortNumbers, s: PortState, queue: Array, step: Array) -> Signal:
     """The signal to a packet that sees `queue` packets."""
     zero = 0.0 * queue
-    return signal(s.law, Arrival(1.0 + zero, step + zero, queue, numbers.capacity + zero))
+    seen = Arrival(1.0 + zero, step + zero, queue, numbers.capacity + zero)
+    return numbers.law.signal(s.law, seen)
 
 
-def note_chance(port: Port, numbers: PortNumbers, s: PortState, record: PortRecord, k: Array, step: Array) -> PortRecord:
-    """Record the probability of a signal to ACKs that pass the router now."""
+def chance_of_leaving(port: Port, numbers: PortNumbers, s: PortState, step: Array) -> Array:
+    """Probability (B) of a mark for a packet that leaves, or an ACK that passes the router."""
     held = s.numbers - s.left if port.counted else s.accepted - s.served
-    queue = held if port.counts_service else jnp.maximum(held - 0.5, 0.0)
-    told = probability_of(numbers.law.signal, s, numbers, queue, step).mark + 0.0 * queue
-    return record._replace(chance=write(record.chance, k, told))
+    queue = held if port.counts_service else waiting(held)
+    return _say(numbers, s, queue, step).mark + 0.0 * queue
+
+
+def rewrite(
+    port: Port, numbers: PortNumbers, s: PortState, record: PortRecord, before: Array, k: Array,
+    step: Array,
+) -> tuple[PortState, PortRecord]:  # fmt: skip
+    """Record the probability of a signal to ACKs that pass the router now, as many as packets were
+    served since `before`.
+    """
+    chance = chance_of_leaving(port, numbers, s, step)
+    s = s._replace(marked=s.marked + chance * (s.served - before))
+    return s, record._replace(chance=write(record.chance, k, chance))

@@ -5,24 +5,31 @@ import dataclasses
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from fluidcc.laws.voice import present_calls
 from fluidcc.loops import Loops
+from fluidcc.machine import card
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
-from fluidcc.laws.voice import present_calls
 from fluidcc.packets.accounts import Metrics, PacketRuns, ratio
+from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import check_times, checked_seeds
 from fluidcc.programs import leaves, map_tree, unflatten
 from fluidcc.quantities import attributes
 from fluidcc.scenario.network import Network
-from fluidcc.trains import engine
-from fluidcc.trains.layout import Layout, chosen_step, lay_out
+from fluidcc.trains.layout import Layout, Shape, chosen_step, lay_out
+from fluidcc.trains.state import Run, first, is_crowded, sampled
 
 _PARTS = 20  # parts of a run, for batch means
+_MOST_SAMPLES = 1_000_000
+_SPARE = 4  # rows
+_LARGEST = 256  # by which rows and flows for files are multiplied
+_POLL = 0.1  # s between reports of progress
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -30,7 +37,14 @@ class TrainRuns(PacketRuns):
     """Runs of trains of packets on one network, one a seed, in the shape of `PacketRuns`.
 
     `step` is the step [s]; `step_error` has the shape of `mean`: by how much each metric differs
-    from that of runs of the same seeds with twice the step.
+    from that of runs of the same seeds with twice the step, if asked for.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> runs = fc.simulate_trains(fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2))
+    >>> 0 < runs.step < 0.1, runs.step_error is None
+    (True, True)
     """
 
     _view = "runs.TrainsView"
@@ -39,7 +53,7 @@ class TrainRuns(PacketRuns):
     step_error: Any = None
 
 
-def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, engine.Run]:
+def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, Run]:
     """Numbers with the starts of the flows of each seed, and the runs before their first step."""
     kinds = []
     groups, flows, links = layout.plan.groups, layout.plan.flows, layout.plan.net.links
@@ -56,7 +70,7 @@ def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, engine.Run]:
             present = present_calls(rng.random(), float(voice.offered()), float(voice.most))
             calls[k, lane] = present
             talkers[k, lane] = rng.binomial(present, float(voice.active))
-    return numbers, map_tree(np.asarray, engine.first(layout.shape, numbers, calls, talkers))
+    return numbers, map_tree(np.asarray, first(layout.shape, numbers, calls, talkers))
 
 
 def keys(seeds: Sequence[int]) -> np.ndarray:
@@ -67,20 +81,27 @@ def keys(seeds: Sequence[int]) -> np.ndarray:
 _loops: dict[Any, Loops] = {}
 
 
+def _made(shape: Shape, held: Any, run: Run) -> Loops:
+    """The step of networks of one shape as machine code."""
+    from fluidcc.trains import engine  # JAX is heavy, and most runs find what is kept
+
+    def step(held: Any, run: Run) -> Run:
+        numbers, keys = held
+        u = engine.uniform(keys, run.k, shape.draws)
+        return engine.advance_step(shape, numbers, run, u)
+
+    return Loops.of(step, held, run)
+
+
 class _Lane:
-    """The run of one seed, by machine code."""
+    """The run of one seed on a processor, by machine code."""
 
-    def __init__(self, layout: Layout, seed: int) -> None:
-        numbers, self._run = begun(layout, [seed])
-        held, shape = (numbers, keys([seed])), layout.shape
-
-        def step(held: Any, run: engine.Run) -> engine.Run:
-            u = engine.uniform(held[1], run.k, shape.draws)
-            return engine.advance_step(shape, held[0], run, u)
-
+    def __init__(self, layout: Layout, seeds: Sequence[int]) -> None:
+        numbers, self._run = begun(layout, seeds)
+        held, shape = (numbers, keys(seeds)), layout.shape
         key = (shape, skeleton((held, self._run), np.shape))
         if key not in _loops:
-            _loops[key] = Loops(step, held, self._run)
+            _loops[key] = Loops.kept(key, lambda: _made(shape, held, self._run))
         self._code = _loops[key]
         self._held, self._carry = Loops.pack(held), Loops.pack(self._run)
 
@@ -88,7 +109,7 @@ class _Lane:
         """Perform some steps."""
         self._code.repeat(self._held, self._carry, count)
 
-    def state(self) -> engine.Run:
+    def state(self) -> Run:
         """The run as it is now, a view of it."""
         values, place = [], 0
         for leaf in leaves(self._run):
@@ -97,23 +118,52 @@ class _Lane:
         return unflatten(self._run, values)
 
 
-class _TooFewRows(Exception):
-    """A packet was under way for longer than steps are remembered."""
+class _Lanes:
+    """The runs of all seeds on a card, by JAX."""
+
+    def __init__(self, layout: Layout, seeds: Sequence[int]) -> None:
+        from fluidcc.trains import engine
+
+        self._engine, self._shape, self._keys = engine, layout.shape, keys(seeds)
+        self._numbers, self._run = begun(layout, seeds)
+
+    def advance(self, count: int) -> None:
+        """Perform some steps."""
+        steps = np.int64(count)
+        advance = self._engine.advance
+        self._run = advance(self._shape, self._numbers, self._run, self._keys, steps)
+
+    def state(self) -> Run:
+        """The runs as they are now."""
+        return self._run
+
+
+def _on_card() -> bool:
+    """Whether JAX computes on a card."""
+    if not card():
+        return False
+    from fluidcc.arrays import jax
+
+    return jax.default_backend() != "cpu"
+
+
+class _TooSmallError(Exception):
+    """A packet was under way for longer than steps are remembered, or files found no flow."""
 
 
 class _Snapshot:
     """The accounts of a run at one instant."""
 
-    def __init__(self, run: engine.Run, step: float) -> None:
+    def __init__(self, run: Run, step: float) -> None:
         self.senders, self.ports = map_tree(np.copy, (run.senders, run.ports))
         self.time = float(run.k) * step
 
 
-def _link(layout: Layout, k: int, before: _Snapshot, after: _Snapshot) -> dict[str, Any]:
+def _link(layout: Layout, k: int, before: _Snapshot, after: _Snapshot, lane: int) -> dict[str, Any]:
     span = after.time - before.time
 
     def grown(name: str) -> float:
-        now, then = (getattr(s.ports[k], name)[0] for s in (after, before))
+        now, then = (getattr(s.ports[k], name)[lane] for s in (after, before))
         return float(now - then)
 
     capacity = float(layout.numbers.ports[k].capacity)
@@ -132,7 +182,9 @@ def _link(layout: Layout, k: int, before: _Snapshot, after: _Snapshot) -> dict[s
     }
 
 
-def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[str, Any]:
+def _group(
+    layout: Layout, g: int, before: _Snapshot, after: _Snapshot, lane: int
+) -> dict[str, Any]:
     span, size = after.time - before.time, layout.plan.groups[g].size
     places = [
         (kind, [i for i, f in enumerate(own) if layout.plan.flows[f].group == g])
@@ -142,7 +194,11 @@ def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[
 
     def grown(name: str) -> np.ndarray:
         get = operator.attrgetter(name)
-        pairs = ((get(s.senders[kind])[own, 0] for s in (after, before)) for kind, own in places if own)
+        pairs = (
+            (get(s.senders[kind])[own, lane] for s in (after, before))
+            for kind, own in places
+            if own
+        )
         return np.concatenate([next(pair) - next(pair) for pair in pairs])
 
     acked_of = dict(zip(itertools.chain(*numbers_of), grown("acked"), strict=True))
@@ -172,11 +228,11 @@ def _group(layout: Layout, g: int, before: _Snapshot, after: _Snapshot) -> dict[
     return found
 
 
-def _metrics(layout: Layout, before: _Snapshot, after: _Snapshot) -> Metrics:
-    net = layout.plan.net
+def _metrics(layout: Layout, before: _Snapshot, after: _Snapshot, lane: int) -> Metrics:
+    net, ends = layout.plan.net, (before, after, lane)
     return {
-        "links": {n: _link(layout, k, before, after) for k, n in enumerate(net.link_names)},
-        "flows": {n: _group(layout, g, before, after) for g, n in enumerate(net.flow_names)},
+        "links": {n: _link(layout, k, *ends) for k, n in enumerate(net.link_names)},
+        "flows": {n: _group(layout, g, *ends) for g, n in enumerate(net.flow_names)},
     }
 
 
@@ -190,20 +246,20 @@ class _Job:
     done: list[float]
     stopped: bool = False
 
-    def perform(self, k: int, lane: _Lane) -> tuple[list[_Snapshot], np.ndarray]:
-        """Run one lane to the end: its snapshots, and samples (times, links)."""
-        step, edges = float(self.layout.numbers.step), set(self.edges)
+    def perform(self, k: int, lanes: _Lane | _Lanes) -> tuple[list[_Snapshot], np.ndarray]:
+        """Run to the end: snapshots, and samples (times, links, lanes)."""
+        step, edges, samples = float(self.layout.numbers.step), set(self.edges), set(self.samples)
         snapshots, taken, at = [], [], 0
         for time in map(float, np.union1d(self.edges, self.samples)):
             target = round(time / step)
-            lane.advance(target - at)
-            at = max(at, target)
-            if float(lane.state().oldest[0]) > self.layout.shape.rows - 4:
-                raise _TooFewRows
+            lanes.advance(target - at)
+            at, state = max(at, target), lanes.state()
+            if np.max(state.oldest) > self.layout.shape.rows - _SPARE or is_crowded(state):
+                raise _TooSmallError
             if time in edges:
-                snapshots.append(_Snapshot(lane.state(), step))
-            if len(self.samples) and time in self.samples:
-                taken.append(engine.sampled(lane.state()))
+                snapshots.append(_Snapshot(state, step))
+            if time in samples:
+                taken.append(sampled(state))
             self.done[k] = time / self.edges[-1]
             if self.stopped:
                 raise KeyboardInterrupt
@@ -216,25 +272,36 @@ def _perform(
 ) -> tuple[list[Metrics], list[Metrics], np.ndarray]:  # fmt: skip
     """Metrics of each seed, of the parts of the first, and samples (seeds, times, links)."""
     edges = np.linspace(warmup, until, _PARTS + 1)
-    job = _Job(layout, edges, samples, [0.0] * len(seeds))
-    lanes = [_Lane(layout, seed) for seed in seeds]
-    with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(seeds))) as pool:
-        futures = [pool.submit(job.perform, k, lane) for k, lane in enumerate(lanes)]
+    together = [list(seeds)] if _on_card() else [[seed] for seed in seeds]
+    kind = _Lanes if _on_card() else _Lane
+    job = _Job(layout, edges, samples, [0.0] * len(together))
+    batches = [kind(layout, own) for own in together]
+    with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(batches))) as pool:
+        futures = [pool.submit(job.perform, k, lanes) for k, lanes in enumerate(batches)]
         try:
-            waiting = set(futures)
-            while waiting:
-                _, waiting = concurrent.futures.wait(waiting, 0.1, concurrent.futures.FIRST_EXCEPTION)
-                for future in set(futures) - waiting:
-                    future.result()
-                if progress is not None:
-                    progress(sum(job.done) / len(seeds))
+            _wait(futures, lambda: progress and progress(sum(job.done) / len(batches)))
         except BaseException:
             job.stopped = True
             raise
-    found = [future.result() for future in futures]
-    runs = [_metrics(layout, own[0], own[-1]) for own, _ in found]
-    parts = [_metrics(layout, a, b) for a, b in itertools.pairwise(found[0][0])]
-    return runs, parts, np.stack([taken for _, taken in found])
+    found = [
+        (snapshots, taken[..., lane] if len(taken) else taken, lane)
+        for own, future in zip(together, futures, strict=True)
+        for snapshots, taken in [future.result()]
+        for lane in range(len(own))
+    ]
+    runs = [_metrics(layout, own[0], own[-1], lane) for own, _, lane in found]
+    parts = [_metrics(layout, a, b, 0) for a, b in itertools.pairwise(found[0][0])]
+    return runs, parts, np.stack([taken for _, taken, _ in found])
+
+
+def _wait(futures: Sequence[Any], report: Callable[[], Any]) -> None:
+    """Wait for runs, with a report from time to time; raises what one of them raises."""
+    waiting = set(futures)
+    while waiting:
+        _, waiting = concurrent.futures.wait(waiting, _POLL, concurrent.futures.FIRST_EXCEPTION)
+        for future in set(futures) - waiting:
+            future.result()
+        report()
 
 
 def _series(net: Network, seeds: Sequence[int], times: np.ndarray, values: np.ndarray) -> Any:
@@ -244,8 +311,42 @@ def _series(net: Network, seeds: Sequence[int], times: np.ndarray, values: np.nd
     about = attributes("links", "link_number_in_system")
     return xr.Dataset(
         {"link_number_in_system": (("seed", "time", "link"), values, about)},
-        {"seed": list(seeds), "time": ("time", times, {"units": "s"}), "link": list(net.link_names)},
+        {
+            "seed": list(seeds),
+            "time": ("time", times, {"units": "s"}),
+            "link": list(net.link_names),
+        },
     )
+
+
+def _checked(step: float | None, sample: float | None, until: float) -> None:
+    """Raise PacketError for a step or a time between samples that cannot be."""
+    for name, value in (("step", step), ("sample", sample)):
+        if value is not None and not (math.isfinite(value) and 0 < value <= until):
+            raise PacketError(f"{name}: expected a time in (0, until] in s, got {value!r}")
+    if sample is not None and until / sample > _MOST_SAMPLES:
+        raise PacketError(
+            f"sample: expected at least {until / _MOST_SAMPLES:g} s, got {sample:g} s"
+        )
+
+
+def _run(
+    net: Network, step: float, seeds: Sequence[int], until: float, warmup: float,
+    times: np.ndarray, progress: Callable[[float], None] | None,
+) -> tuple[list[Metrics], list[Metrics], np.ndarray]:  # fmt: skip
+    """What `_perform` gives, with as many rows and flows for files as it takes."""
+    scale = 1
+    while True:
+        layout = lay_out(net, step, scale)
+        try:
+            return _perform(layout, seeds, until, warmup, times, progress)
+        except _TooSmallError:
+            scale *= 4
+        if scale > _LARGEST:
+            raise PacketError(
+                "packets are under way for longer, or more files at a time, than any estimate "
+                "allows; give the links a finite buffer, or lower the arrivals of files"
+            )
 
 
 def simulate_trains(
@@ -255,24 +356,66 @@ def simulate_trains(
     warmup: float = 0.0,
     seeds: Iterable[int] = (1,),
     step: float | None = None,
+    estimate_error: bool = False,
     sample: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> TrainRuns:
-    """Simulate a network by trains of packets, once for each seed."""
+    """Simulate a network by trains of packets, once for each seed.
+
+    Flows are individuals with the state of their own window law. Packets are sent, served and
+    acknowledged as whole numbers in each step; marks and losses are single events. A step costs the
+    same whatever the capacity. The results of a seed are the same bits whatever the other seeds are
+    and for any number of threads. Bohacek et al. (2003), made finite and self-clocked.
+
+    Parameters
+    ----------
+    net
+        Links and flows; `flows.sender` holds the options of the packet senders.
+    until, warmup
+        End of the run, and of the time before the statistics begin [s].
+    seeds
+        Different whole numbers; each one is an independent run.
+    step
+        Step [s]; for None a part of the shortest round trip.
+    estimate_error
+        Whether the runs are done with twice the step too, which gives `step_error`.
+    sample
+        Time between the samples of `series` [s]; none are taken for None.
+    progress
+        Called with the finished share, 0 to 1, from time to time.
+
+    Raises
+    ------
+    PacketError
+        For a network, times or a step that trains cannot do, with advice.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> runs = fc.simulate_trains(fc.load("hollot2001/slow"), until=3, warmup=1, seeds=(1, 2))
+    >>> runs.seeds, runs.status
+    ((1, 2), 'finished')
+    """
     check_times(warmup, until)
+    _checked(step, sample, until)
     chosen = checked_seeds(seeds)
-    layout = lay_out(net, step or chosen_step(net))
+    used = step or chosen_step(net)
     count = 0 if sample is None else math.floor(until / sample * (1 + 1e-12)) + 1
     times = (sample or 0.0) * np.arange(count)
-    while True:
-        try:
-            runs, parts, samples = _perform(layout, chosen, until, warmup, times, progress)
-        except _TooFewRows:
-            layout = lay_out(net, float(layout.numbers.step), 4 * layout.shape.rows)
-        else:
-            break
+    runs, parts, samples = _run(net, used, chosen, until, warmup, times, progress)
     series = None if sample is None else _series(net, chosen, times, samples)
-    return TrainRuns.of(
-        chosen, runs, parts, until=until, warmup=warmup, series=series,
-        step=float(layout.numbers.step),
-    )  # fmt: skip
+    found = TrainRuns.of(chosen, runs, parts, until=until, warmup=warmup, series=series, step=used)
+    if not estimate_error:
+        return found
+    coarse, parts, _ = _run(net, 2 * used, chosen, until, warmup, np.zeros(0), None)
+    rough = TrainRuns.of(chosen, coarse, parts, until=until, warmup=warmup)
+    return dataclasses.replace(found, step_error=_apart(found.mean, rough.mean))
+
+
+def _apart(fine: Any, coarse: Any) -> Any:
+    """Differences of metrics, number by number."""
+    if isinstance(fine, Mapping):
+        return MappingProxyType({key: _apart(fine[key], coarse[key]) for key in fine})
+    if isinstance(fine, tuple):
+        return tuple(map(_apart, fine, coarse))
+    return abs(fine - coarse)

@@ -5,57 +5,16 @@ Arrays are (n, B). What is heard lies on the path of the packets backwards: `Hea
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from fluidcc import ops
 from fluidcc.arrays import jnp
 from fluidcc.laws.law import Ack, MarkingPoint, Since
-from fluidcc.programs import map_tree
-from fluidcc.trains.files import first_files
+from fluidcc.programs import leaves, map_tree
 from fluidcc.trains.layout import Kind, KindNumbers
+from fluidcc.trains.state import NEVER, SenderState
 
 Array = Any
-_NEVER = 1e18  # s
 _WHOLE = 1e-6  # packets: a window this near to a whole one lets it go
 _AT_ONCE = 2  # most marks that are answered in a step where each counts
 _MOST_BACKOFF = 64.0
-
-
-class SenderState(NamedTuple):
-    """Flows of a kind between two steps; counts since the start are in packets."""
-
-    law: Any
-    threshold: Array  # of slow start
-    sent: Array
-    known: Array  # sent, and known to have come or been lost
-    lost: Array  # known to be lost
-    marks: Array  # heard
-    quenched: Array  # losses heard by quenches
-    pending: Array  # marks that are still to be answered
-    recover: Array  # `sent` at the last reaction
-    reacted_at: Array  # s
-    dropped: Array  # 1 if that was to a quench for a loss
-    repaired_at: Array  # s, end of the recovery
-    resent: Array  # `sent` up to which packets of the recovery are sent again
-    silent_until: Array  # s, end of a timeout
-    backoff: Array
-    quiet: Array  # s since the last ACK
-    permitted: Array  # packets in flight by the last ACK
-    fraction: Array  # of a packet whose ACK is under way, for rules by the packet
-    estimate: Array  # of the load
-    tick_at: Array  # s
-    begin: Array  # s
-    need: Array  # packets of the file; never ends for bulk
-    got: Array  # of the file, acknowledged
-    acked: Array
-    timeouts: Array
-    reductions: Array
-    recoveries: Array
-    window_time: Array  # integral of the window while open [packet s]
-    open_time: Array
-    rtt_sum: Array  # of ACKs [packet s]
-    round_trip: Array  # s, measured last
-    files: Any
 
 
 class Heard(NamedTuple):
@@ -70,202 +29,204 @@ class Heard(NamedTuple):
     modified: Array  # probability that an ACK of now was rewritten
 
 
-def first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
-    """Flows before they start."""
-    zero = np.zeros_like(numbers.begin)
-    law = map_tree(lambda v: v + zero, numbers.window.start(numbers.initial + zero))
-    start = numbers.begin + numbers.opening
-    never = zero - _NEVER
-    return SenderState(
-        law=law,
-        threshold=numbers.threshold + zero,
-        sent=zero, known=zero, lost=zero, marks=zero, quenched=zero, pending=zero,
-        recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never, resent=zero - 1.0,
-        silent_until=never, backoff=zero + 1.0, quiet=zero, permitted=zero + _NEVER,
-        fraction=zero, estimate=zero,
-        tick_at=start if kind.ticks else zero + _NEVER,
-        begin=start, need=zero if kind.starts else zero + _NEVER, got=zero,
-        acked=zero, timeouts=zero, reductions=zero, recoveries=zero,
-        window_time=zero, open_time=zero, rtt_sum=zero, round_trip=numbers.trip + zero,
-        files=first_files(kind, numbers, numbers.begin),
-    )  # fmt: skip
-
-
 def _chosen(mask: Array, yes: Any, no: Any) -> Any:
     return map_tree(lambda a, b: jnp.where(mask, a, b), yes, no)
 
 
-def _added(law: Any, change: Any, mask: Array) -> Any:
-    return map_tree(lambda a, d: a + jnp.where(mask, d + 0.0 * a, 0.0), law, change)
+def _added(state: Any, change: Any, mask: Array) -> Any:
+    return map_tree(lambda a, d: a + jnp.where(mask, d + 0.0 * a, 0.0), state, change)
 
 
 def respond(
     kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, now: Array, step: Array, u: Array
 ) -> SenderState:
-    """Let the laws act on what is heard."""
-    rules, zero = p.window, 0.0 * s.sent
-    flight = s.sent - s.known
-    acks = jnp.maximum(heard.known - heard.lost - s.acked, 0.0)
-    losses = heard.lost - s.lost
-    marks = heard.marks - s.marks
-    open_ = now >= s.begin
-    silent = now < s.silent_until
-    after = heard.known > s.recover
-    quiet = s.quiet + step
-    spoke = acks > 0
-    rtt = heard.rtt + zero
-    delay = jnp.maximum(rtt - p.trip, 0.0)
-    share = jnp.where(spoke, jnp.clip(marks / jnp.where(spoke, acks, 1.0), 0.0, 1.0), 0.0)
-    load, estimate = _loads(kind, p, s, heard, acks, marks, u)
+    """Let the laws act on what is heard; `u` are random numbers for each flow."""
+    response = _Response(kind, p, s, heard, now, step, u)
+    response.observe()
+    response.lose()
+    response.signal()
+    response.grow()
+    response.tick()
+    return response.account()
 
-    def ack(count: Array, marked: Array) -> Ack:
-        return Ack(count, jnp.where(spoke, quiet, 0.0), rtt, load + zero, marked, delay)
 
-    law = s.law
-    window = rules.window
-    # every ACK
-    if kind.capable or kind.loads:
-        law = _added(law, rules.observe(law, ack(acks, share)), spoke & ~silent)
-    # losses
-    lossy = (losses > 0) & ~silent & open_
-    repairing = now < s.repaired_at
-    fresh = lossy & after
-    enough = flight - losses >= p.enough
-    late = lossy & (fresh & ~enough)
-    if kind.recovery == "reno":
-        late = late | (lossy & ~fresh & repairing)
-    late = late | (lossy & after & (heard.known <= s.resent))  # of a packet sent again
-    base = jnp.minimum(window(law), rules.max_window)
-    if kind.integer_windows:
-        base = jnp.floor(base)
-    at_base = rules.with_window(law, base)
-    cut = map_tree(lambda a, d: a + d, at_base, _full(rules.on_loss(at_base, ack(zero, zero)), at_base))
-    target = jnp.floor(window(cut)) if kind.integer_windows else window(cut)
-    cutting = fresh | (late & after)
-    threshold = jnp.where(cutting, jnp.maximum(jnp.floor(target), 2.0), s.threshold)
-    least = p.floor if not kind.gated else jnp.minimum(p.floor, 1.0)
-    landed = rules.with_window(cut, jnp.maximum(target, least))
-    law = _chosen(cutting, landed, law)
-    law = _chosen(late, rules.with_window(law, 1.0 + zero), law)
-    repairs = losses * rtt if kind.recovery == "newreno" else rtt
-    # a loss in a window that a signal has cut is repaired without another cut
-    begins = lossy & ~late & (fresh | ~repairing)
-    repaired_at = jnp.where(begins, now + repairs, s.repaired_at)
-    if kind.recovery == "newreno":
-        repaired_at = jnp.where(lossy & ~begins, repaired_at + repairs, repaired_at)
-    backoff = jnp.where(after & spoke, 1.0, s.backoff)
-    timer = jnp.maximum(p.min_rto, 2 * rtt) * backoff
-    stalled = open_ & ~silent & (jnp.minimum(window(law), rules.max_window) < 1.0) & (flight < 0.5)
-    late_all = late | stalled
-    silent_until = jnp.where(late_all, now + timer, s.silent_until)
-    law = _chosen(stalled, rules.with_window(law, 1.0 + zero), law)
-    backoff = jnp.where(late_all, jnp.minimum(backoff * 2, _MOST_BACKOFF), backoff)
-    repaired_at = jnp.where(late_all, now, repaired_at)
-    recover = jnp.where(cutting | late, s.sent, s.recover)
-    resent = jnp.where(fresh & ~late, s.sent + losses, s.resent + losses)
-    resent = jnp.where(late_all | (heard.known > resent), -1.0, resent)
-    reacted_at, dropped = s.reacted_at, s.dropped
-    reductions, recoveries = s.reductions, s.recoveries + jnp.where(fresh & ~late, 1.0, 0.0)
-    # marks and quenches
-    pending, calm = s.pending, open_ & ~silent & ~late
-    if kind.capable or kind.quench:
-        told = jnp.where(calm, marks, 0.0)
+class _Response:
+    """The response of the senders of a kind in one step: `s` is what they have come to."""
+
+    def __init__(
+        self, kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, now: Array, step: Array,
+        u: Array,
+    ) -> None:  # fmt: skip
+        self.kind, self.p, self.s, self.heard, self.now, self.step = kind, p, s, heard, now, step
+        self.rules, self.zero = p.window, 0.0 * s.sent
+        self.flight = s.sent - s.known
+        self.acks = jnp.maximum(heard.known - heard.lost - s.acked, 0.0)
+        self.losses, self.marks = heard.lost - s.lost, heard.marks - s.marks
+        self.open, self.silent = now >= s.begin, now < s.silent_until
+        self.after = heard.known > s.recover  # packets sent after the last reaction are known of
+        self.quiet, self.spoke = s.quiet + step, self.acks > 0
+        self.rtt = heard.rtt + self.zero
+        self.load, estimate = _loads(kind, p, s, heard, self.acks, self.marks, u)
+        permitted, fraction = _permit(kind, p, s, heard, self.acks, u)
+        self.s = s._replace(estimate=estimate, permitted=permitted, fraction=fraction)
+
+    def _ack(self, count: Array, marked: Array) -> Ack:
+        """Acknowledgements as the rules see them."""
+        elapsed = jnp.where(self.spoke, self.quiet, 0.0)
+        delay = jnp.maximum(self.rtt - self.p.trip, 0.0)
+        return Ack(count, elapsed, self.rtt, self.load + self.zero, marked, delay)
+
+    def _window(self) -> Array:
+        """Windows, of which the receivers' are no smaller."""
+        return jnp.minimum(self.rules.window(self.s.law), self.rules.max_window)
+
+    def observe(self) -> None:
+        """Learn from all ACKs."""
+        if self.kind.capable or self.kind.loads:
+            marked = self.marks / jnp.where(self.spoke, self.acks, 1.0)
+            ack = self._ack(self.acks, jnp.where(self.spoke, jnp.clip(marked, 0.0, 1.0), 0.0))
+            change = self.rules.observe(self.s.law, ack)
+            self.s = self.s._replace(law=_added(self.s.law, change, self.spoke & ~self.silent))
+
+    def lose(self) -> None:
+        """Find losses: by duplicate ACKs, and recover, or by the timer."""
+        kind, s, zero = self.kind, self.s, self.zero
+        lossy = (self.losses > 0) & ~self.silent & self.open
+        repairing = self.now < s.repaired_at
+        fresh = lossy & self.after
+        late = fresh & (self.flight - self.losses < self.p.enough)
+        if kind.recovery == "reno":
+            late = late | (lossy & ~fresh & repairing)
+        late = late | (fresh & (self.heard.known <= s.resent))  # of a packet sent again
+        cut, target, _ = self._cut(self.rules.on_loss, self._ack(zero, zero))
+        law = _chosen(fresh, cut, s.law)
+        law = _chosen(late, self.rules.with_window(law, 1.0 + zero), law)
+        self.s = s._replace(law=law)
+        stalled = self.open & ~self.silent & (self._window() < 1.0) & (self.flight < 0.5)
+        timed = late | stalled
+        repairs = self.losses * self.rtt if kind.recovery == "newreno" else self.rtt
+        # a loss in a window that a signal has cut is repaired without another cut
+        begins = lossy & ~late & (fresh | ~repairing)
+        repaired_at = jnp.where(begins, self.now + repairs, s.repaired_at)
+        if kind.recovery == "newreno":
+            repaired_at = jnp.where(lossy & ~begins, repaired_at + repairs, repaired_at)
+        resent = jnp.where(fresh & ~late, s.sent, s.resent) + self.losses
+        over = timed | (self.heard.known > resent)
+        backoff = jnp.where(self.after & self.spoke, 1.0, s.backoff)
+        timer = jnp.maximum(self.p.min_rto, 2 * self.rtt) * backoff
+        self.s = self.s._replace(
+            law=_chosen(stalled, self.rules.with_window(law, 1.0 + zero), law),
+            threshold=jnp.where(fresh, _threshold(target), s.threshold),
+            recover=jnp.where(fresh | late, s.sent, s.recover),
+            repaired_at=jnp.where(timed, self.now, repaired_at),
+            resent=jnp.where(over, -1.0, resent),
+            silent_until=jnp.where(timed, self.now + timer, s.silent_until),
+            backoff=jnp.where(timed, jnp.minimum(2 * backoff, _MOST_BACKOFF), backoff),
+            timeouts=s.timeouts + jnp.where(timed, 1.0, 0.0),
+            recoveries=s.recoveries + jnp.where(fresh & ~late, 1.0, 0.0),
+        )
+        self.fresh, self.calm = fresh, self.open & ~self.silent & ~late
+
+    def signal(self) -> None:
+        """React to marks and quenches, as the reaction has it."""
+        kind, marked = self.kind, self._ack(self.zero, 1.0 + self.zero)
+        if not (kind.capable or kind.quench):
+            return
+        rules, told = self.rules, jnp.where(self.calm, self.marks, 0.0)
+        quenched = self.heard.quenched - self.s.quenched if kind.quench else self.zero
         if kind.gated:
-            since = Since(now - reacted_at, rtt, jnp.where(after, 1.0, 0.0), dropped)
-            ready = (p.reaction.ready(since) + zero > 0) & calm & ~cutting
-            signals = [(rules.on_mark, told, 0.0)]
+            rtt, after = self.rtt, jnp.where(self.after, 1.0, 0.0)
+            since = Since(self.now - self.s.reacted_at, rtt, after, self.s.dropped)
+            ready = (self.p.reaction.ready(since) + self.zero > 0) & self.calm & ~self.fresh
+            hit = self._react(rules.on_mark, marked, (told > 0) & ready, 0.0)
             if kind.quench:
-                signals.append((rules.on_loss, heard.quenched - s.quenched, 1.0))
-            for rule, count, lost in signals:
-                law, hit, wanted = _cut(kind, rules, law, rule, ack(zero, 1.0 + zero), (count > 0) & ready, least)
-                threshold = jnp.where(hit, jnp.maximum(jnp.floor(wanted), 2.0), threshold)
-                recover = jnp.where(hit, s.sent, recover)
-                reacted_at = jnp.where(hit, now, reacted_at)
-                dropped = jnp.where(hit, lost, dropped)
-                reductions = reductions + jnp.where(hit, 1.0, 0.0)
-                ready = ready & ~hit
-        else:
-            pending = pending + told
-            for _ in range(_AT_ONCE):
-                law, hit, wanted = _cut(kind, rules, law, rules.on_mark, ack(zero, 1.0 + zero), pending > 0, p.floor)
-                threshold = jnp.where(hit, window(law), threshold)
-                pending = jnp.maximum(pending - 1.0, 0.0)
-                reacted_at = jnp.where(hit, now, reacted_at)
-                dropped = jnp.where(hit, 0.0, dropped)
-                reductions = reductions + jnp.where(hit, 1.0, 0.0)
-            if kind.quench:
-                quenches = heard.quenched - s.quenched
-                hit_ok = calm & after & (quenches > 0)
-                law, hit, wanted = _cut(kind, rules, law, rules.on_loss, ack(zero, 1.0 + zero), hit_ok, least)
-                threshold = jnp.where(hit, jnp.maximum(jnp.floor(wanted), 2.0), threshold)
-                recover = jnp.where(hit, s.sent, recover)
-                reacted_at = jnp.where(hit, now, reacted_at)
-                dropped = jnp.where(hit, 1.0, dropped)
-                reductions = reductions + jnp.where(hit, 1.0, 0.0)
-    # growth
-    grows = spoke & calm & ~cutting & (now >= repaired_at)
-    if kind.sticky and not kind.grow_on_echo:
-        grows = grows & (heard.known > recover)
-    since = Since(now - reacted_at, rtt, jnp.where(heard.known > recover, 1.0, 0.0), dropped)
-    clean = p.reaction.growing(since, zero) + zero
-    marked = p.reaction.growing(since, 1.0 + zero) + zero
-    tagged = jnp.minimum(marks, acks) if kind.capable and not kind.quench else zero
-    count = jnp.where(clean > 0, acks - tagged, 0.0) + jnp.where(marked > 0, tagged, 0.0)
-    count = jnp.where(grows, count, 0.0)
-    now_window = window(law)
-    slow = (now_window < threshold) & (rules.slow_start(law) + zero > 0)
-    started = rules.with_window(law, jnp.minimum(now_window + count, jnp.maximum(threshold, now_window) + 1.0))
-    grown = _added(law, rules.on_ack(law, ack(count, zero)), count > 0)
-    law = _chosen(slow, started, grown)
-    # ticks
-    tick_at = s.tick_at
-    if kind.ticks:
-        at_tick = ack(zero, zero)
-        due = open_ & (now + step >= tick_at)
-        ticked = _added(law, rules.on_tick(law, at_tick), due)
-        law = rules.with_window(ticked, jnp.maximum(window(ticked), jnp.where(due, least, 0.0)))
-        tick_at = jnp.where(due, jnp.maximum(tick_at, now) + rules.period(at_tick) + zero, tick_at)
-    law = rules.bounded(rules.with_window(law, jnp.minimum(window(law), rules.max_window)))
-    permitted, fraction = _permit(kind, p, s, heard, acks, rules.max_window, u)
-    shown = jnp.where(open_ & (s.need > 0), jnp.minimum(window(law), rules.max_window), 0.0)
-    return s._replace(
-        law=law, threshold=threshold, known=heard.known, lost=heard.lost, marks=heard.marks,
-        quenched=heard.quenched if kind.quench else s.quenched, pending=pending, recover=recover,
-        reacted_at=reacted_at, dropped=dropped, repaired_at=repaired_at, resent=resent, silent_until=silent_until,
-        backoff=backoff, quiet=jnp.where(spoke, 0.0, quiet), permitted=permitted,
-        fraction=fraction, estimate=estimate, tick_at=tick_at, got=s.got + acks,
-        acked=s.acked + acks, timeouts=s.timeouts + jnp.where(late_all, 1.0, 0.0),
-        reductions=reductions, recoveries=recoveries,
-        window_time=s.window_time + step * shown,
-        open_time=s.open_time + jnp.where(shown > 0, step, 0.0), rtt_sum=s.rtt_sum + acks * rtt,
-        round_trip=jnp.where(spoke, rtt, s.round_trip),
-    )  # fmt: skip
+                self._react(rules.on_loss, marked, (quenched > 0) & ready & ~hit, 1.0)
+            return
+        pending = self.s.pending + told
+        for _ in range(_AT_ONCE):
+            hit = self._react(rules.on_mark, marked, pending > 0, 0.0, once=False)
+            pending = jnp.maximum(pending - 1.0, 0.0)
+        self.s = self.s._replace(pending=pending)
+        if kind.quench:
+            self._react(rules.on_loss, marked, self.calm & self.after & (quenched > 0), 1.0)
+
+    def _cut(self, rule: Any, ack: Ack) -> tuple[Any, Array, Array]:
+        """The laws after a signal, the windows that it aims at, and whether it changes anything."""
+        rules, whole = self.rules, self.kind.integer_windows
+        base = jnp.floor(self._window()) if whole else self._window()
+        before = rules.with_window(self.s.law, base)
+        change = map_tree(lambda d, a: d + 0.0 * a, rule(before, ack), before)
+        after = map_tree(lambda a, d: a + d, before, change)
+        target = jnp.floor(rules.window(after)) if whole else rules.window(after)
+        moves = sum(jnp.abs(d) for d in leaves(change)) > 0
+        return rules.with_window(after, jnp.maximum(target, self.p.floor)), target, moves
+
+    def _react(self, rule: Any, ack: Ack, mask: Array, dropped: float, once: bool = True) -> Array:
+        """React to a signal where it counts; `once` in a window, or to each. Who has reacted."""
+        s = self.s
+        cut, target, moves = self._cut(rule, ack)
+        hit = mask & moves
+        law = _chosen(hit, cut, s.law)
+        threshold = _threshold(target) if once else self.rules.window(law)
+        self.s = s._replace(
+            law=law,
+            threshold=jnp.where(hit, threshold, s.threshold),
+            recover=jnp.where(hit, s.sent, s.recover) if once else s.recover,
+            reacted_at=jnp.where(hit, self.now, s.reacted_at),
+            dropped=jnp.where(hit, dropped, s.dropped),
+            reductions=s.reductions + jnp.where(hit, 1.0, 0.0),
+        )
+        return hit
+
+    def grow(self) -> None:
+        """Grow on ACKs that the reaction lets through, by slow start or by the law."""
+        kind, s, rules, zero = self.kind, self.s, self.rules, self.zero
+        later = self.heard.known > s.recover
+        grows = self.spoke & self.calm & ~self.fresh & (self.now >= s.repaired_at)
+        if kind.sticky and not kind.grow_on_echo:
+            grows = grows & later
+        since = Since(self.now - s.reacted_at, self.rtt, jnp.where(later, 1.0, 0.0), s.dropped)
+        clean, marked = (self.p.reaction.growing(since, m + zero) + zero for m in (0.0, 1.0))
+        tagged = jnp.minimum(self.marks, self.acks) if kind.capable and not kind.quench else zero
+        count = jnp.where(clean > 0, self.acks - tagged, 0.0) + jnp.where(marked > 0, tagged, 0.0)
+        count = jnp.where(grows, count, 0.0)
+        window = rules.window(s.law)
+        slow = (window < s.threshold) & (rules.slow_start(s.law) + zero > 0)
+        most = jnp.maximum(s.threshold, window) + 1.0
+        started = rules.with_window(s.law, jnp.minimum(window + count, most))
+        grown = _added(s.law, rules.on_ack(s.law, self._ack(count, zero)), count > 0)
+        self.s = s._replace(law=_chosen(slow, started, grown))
+
+    def tick(self) -> None:
+        """Perform the ticks of the window law that are due."""
+        if not self.kind.ticks:
+            return
+        s, rules, ack = self.s, self.rules, self._ack(self.zero, self.zero)
+        due = self.open & (self.now + self.step >= s.tick_at)
+        law = _added(s.law, rules.on_tick(s.law, ack), due)
+        window = jnp.maximum(rules.window(law), jnp.where(due, self.p.floor, 0.0))
+        following = jnp.maximum(s.tick_at, self.now) + rules.period(ack) + self.zero
+        tick_at = jnp.where(due, following, s.tick_at)
+        self.s = s._replace(law=rules.with_window(law, window), tick_at=tick_at)
+
+    def account(self) -> SenderState:
+        """The senders after the step."""
+        rules, s, heard, acks = self.rules, self.s, self.heard, self.acks
+        law = rules.bounded(rules.with_window(s.law, self._window()))
+        shown = jnp.where(self.open & (s.need > 0), rules.window(law), 0.0)
+        return s._replace(
+            law=law, known=heard.known, lost=heard.lost, marks=heard.marks, quenched=heard.quenched,
+            quiet=jnp.where(self.spoke, 0.0, self.quiet), got=s.got + acks, acked=s.acked + acks,
+            window_time=s.window_time + self.step * shown,
+            open_time=s.open_time + jnp.where(shown > 0, self.step, 0.0),
+            rtt_sum=s.rtt_sum + acks * self.rtt,
+            round_trip=jnp.where(self.spoke, self.rtt, s.round_trip),
+        )  # fmt: skip
 
 
-def _full(change: Any, like: Any) -> Any:
-    return map_tree(lambda d, a: d + 0.0 * a, change, like)
-
-
-def _cut(kind: Kind, rules: Any, law: Any, rule: Any, ack: Ack, mask: Array, least: Array) -> Any:
-    """The law after a signal, if it changes by it; whether it did; and the window it aimed at."""
-    base = jnp.minimum(rules.window(law), rules.max_window)
-    if kind.integer_windows:
-        base = jnp.floor(base)
-    at_base = rules.with_window(law, base)
-    change = _full(rule(at_base, ack), at_base)
-    moves = sum(jnp.abs(d) for d in _leaves(change)) > 0
-    after = map_tree(lambda a, d: a + d, at_base, change)
-    target = rules.window(after)
-    if kind.integer_windows:
-        target = jnp.floor(target)
-    hit = mask & moves
-    return _chosen(hit, rules.with_window(after, jnp.maximum(target, least)), law), hit, target
-
-
-def _leaves(tree: Any) -> list[Any]:
-    from fluidcc.programs import leaves
-
-    return leaves(tree)
+def _threshold(target: Array) -> Array:
+    """Slow-start threshold after a cut: whole packets, at least 2. ns-2.35."""
+    return jnp.maximum(jnp.floor(target), 2.0)
 
 
 def _loads(
@@ -284,25 +245,26 @@ def _loads(
         estimate = jnp.where(acks > j, moved, estimate)
     known = p.estimator.known_load(estimate, load)
     if kind.tells:  # the sender reacts to the mark itself by the estimate before it
-        most = estimate + p.estimator.decode(estimate, 1.0 + 0.0 * estimate, _NEVER + 0.0 * load)
+        most = estimate + p.estimator.decode(estimate, 1.0 + 0.0 * estimate, NEVER + 0.0 * load)
         estimate = jnp.where(marks > 0, most, estimate)
     return known, estimate
 
 
-def _permit(kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, acks: Array, most: Array, u: Array) -> tuple[Array, Array]:
+def _permit(
+    kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, acks: Array, u: Array
+) -> tuple[Array, Array]:
     """Packets that the last whole ACK permits in flight, and the part of a packet after it."""
     reached = s.fraction + acks
     whole = jnp.floor(reached)
     if kind.marking_point is not MarkingPoint.REVERSE:
         return s.permitted, reached - whole
     hit = jnp.where(u[: kind.count] < heard.modified, 1.0, 0.0)
-    window = jnp.minimum(p.window.window(s.law), most)
-    permitted = p.feedback.advertised_window(most + 0.0 * window, hit)
+    permitted = p.feedback.advertised_window(p.window.max_window + 0.0 * s.sent, hit)
     return jnp.where(whole >= 1, permitted, s.permitted), reached - whole
 
 
-def send(kind: Kind, p: KindNumbers, s: SenderState, now: Array, step: Array) -> tuple[SenderState, Array]:
-    """What the windows let go in a step (n, B), and the senders after it."""
+def send(kind: Kind, p: KindNumbers, s: SenderState, now: Array, step: Array) -> SenderState:
+    """The senders after what their windows let go in a step."""
     window = jnp.floor(jnp.minimum(p.window.window(s.law), p.window.max_window) + _WHOLE)
     room = jnp.minimum(window, s.permitted) - (s.sent - s.known)
     if kind.starts:
@@ -310,4 +272,4 @@ def send(kind: Kind, p: KindNumbers, s: SenderState, now: Array, step: Array) ->
     room = jnp.minimum(room, p.access * step)
     go = (now >= s.begin) & (now >= s.silent_until)
     sent = jnp.where(go, jnp.maximum(room, 0.0), 0.0)
-    return s._replace(sent=s.sent + sent), sent
+    return s._replace(sent=s.sent + sent)

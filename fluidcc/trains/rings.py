@@ -4,37 +4,21 @@ A row holds a count as it is at the end of a step; time is counted in steps, so 
 count at time k. Arrays end with the axis of lanes, the runs that are done together.
 """
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from fluidcc.arrays import jnp, lax
 
 Array = Any
 
 
-class PortRecord(NamedTuple):
-    """Of a link: packets accepted, time of arrival of what leaves, and the rest."""
-
-    accepted: Array  # (L, B) packets
-    place: Array  # (L, B) time at which the packet that leaves now came
-    number: Array  # (L, B) packets by number rather than by work; (0, B) if that is the same
-    load: Array  # (L, B) load factor told; (0, B) if there is none
-    chance: Array  # (L, B) probability of a signal to ACKs that pass; (0, B) if none is rewritten
-    lost: Array  # (L, N, B) of each flow, packets
-    marks: Array  # (L, N, B) of each flow
-
-
-class Record(NamedTuple):
-    """Of a run."""
-
-    sent: tuple[Array, ...]  # (L, n, B) of each kind
-    ports: tuple[PortRecord, ...]
-
-
 def write(ring: Array, k: Array, row: Array) -> Array:
     """Write the row of step k."""
     return lax.dynamic_update_index_in_dim(ring, row, k % ring.shape[0], 0)
+
+
+def last(ring: Array, k: Array) -> Array:
+    """The row before step k."""
+    return lax.dynamic_index_in_dim(ring, (k - 1) % ring.shape[0], 0, keepdims=False)
 
 
 def _flat(ring: Array, time: Array, flows: int, first: int) -> Array:
@@ -83,31 +67,10 @@ def event_row(time: Array) -> Array:
 
 def locate(ring: Array, k: Array, count: Array) -> Array:
     """The time (B) at which a ring (L, B) of counts, whose last row is k, reached `count` (B)."""
-    rows, lanes = ring.shape
+    rows = ring.shape[0]
     passed = jnp.sum(jnp.where(ring <= count[None], 1.0, 0.0), axis=0)  # rows are in order of time
     low = (k.astype(float) - rows + passed)[None]
     a, b = read(ring, low)[0], read(ring, low + 1)[0]
     step = jnp.where(b > a, b - a, 1.0)
     inside = low[0] + jnp.clip((count - a) / step, 0.0, 1.0)
-    return jnp.where(low[0] >= k, k.astype(float), inside)
-
-
-def first_record(shape: Any, lanes: int) -> Record:
-    """Rings before anything has been sent."""
-    rows = shape.rows
-    before = np.broadcast_to(np.arange(-rows, 0, dtype=float)[:, None], (rows, lanes))
-
-    def port(p: Any) -> PortRecord:
-        zeros = np.zeros((rows, lanes))
-        return PortRecord(
-            accepted=zeros,
-            place=before,
-            number=zeros if p.counted else zeros[:0],
-            load=zeros if p.loads else zeros[:0],
-            chance=zeros if p.rewrites else zeros[:0],
-            lost=np.zeros((rows if p.signals or p.finite else 0, p.flows, lanes)),
-            marks=np.zeros((rows if p.signals else 0, p.flows, lanes)),
-        )
-
-    sent = tuple(np.zeros((rows, kind.count, lanes)) for kind in shape.kinds)
-    return Record(sent, tuple(map(port, shape.ports)))
+    return jnp.where(low[0] >= k.astype(float), k.astype(float), inside)
