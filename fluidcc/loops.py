@@ -4,15 +4,14 @@ A step on short arrays takes XLA some hundred calls, each of which costs more th
 Here its operations, as JAX records them, are put into as few loops as they need, one pass over the
 elements each, in one function that repeats the step by itself. Every array has one axis that is
 longer than 1; long arrays, which are rings of rows, are read at computed places and written by
-rows, in place.
+rows, in place. Numbers are doubles, whole ones of 64 bits or unsigned ones of 32; nothing is said
+of what follows from a number that is not one.
 """
 
 import contextlib
 import ctypes
 import dataclasses
 import functools
-import hashlib
-import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -56,7 +55,7 @@ class _Value:
     base: Any = None  # buffer and place of what is in memory
     leaf: int = -1  # of the carry
     ring: Any = None  # that is read
-    readers: list["_Value"] = dataclasses.field(default_factory=list)
+    readers: "_Readers" = dataclasses.field(default_factory=lambda: _Readers())
     stored: bool = False  # its elements are needed after its loop
 
     @property
@@ -64,9 +63,36 @@ class _Value:
         """Whether it is computed element by element."""
         return self.what in ("element", "read", "cumsum")
 
+    @property
+    def loop(self) -> tuple[int, int]:
+        """Stage and length of the loop that computes it."""
+        if self.what == "reduced":
+            return self.stage - 1, self.sources[0].size
+        return self.stage, self.size
+
+
+class _Readers(list):
+    """What reads an array, until it is written."""
+
+    closed = False
+
+    def append(self, reader: _Value) -> None:
+        if self.closed:
+            raise NotInLoopsError("an array that is read after another version of it was written")
+        super().append(reader)
+
 
 def _kind(dtype: Any) -> str:
-    return np.dtype(dtype).kind
+    found = np.dtype(dtype)
+    if found.kind not in "fiub" or (found.kind == "u" and found.itemsize != 4):
+        raise NotInLoopsError(f"numbers of type {found}")
+    return found.kind
+
+
+def _ends(kind: str) -> tuple[Any, Any]:
+    """The lowest and the highest number of a kind."""
+    known = {"f": (-np.inf, np.inf), "b": (False, True)}
+    return known.get(kind, (-(2**63), 2**63 - 1))
 
 
 def _literal(value: Any, kind: str) -> _Value:
@@ -82,7 +108,7 @@ class _Program:
 
     def __init__(self, held: int) -> None:
         self.values: list[_Value] = []  # computed, in order
-        self.rows: list[tuple[int, _Value, _Value, _Value, int]] = []
+        self.rows: list[tuple[int, _Value, _Value, _Value, tuple[int, int]]] = []
         self.joined: list[tuple[_Value, list[tuple[_Value, int]]]] = []
         self.work = 0
         self.env: dict[Any, _Value] = {}
@@ -111,6 +137,8 @@ class _Program:
         self, size: int, kind: str, operation: str, sources: Sequence[_Value], number: Any = None,
         ring: _Value | None = None, what: str = "element",
     ) -> _Value:  # fmt: skip
+        if what == "element" and any(s.size not in (1, size) for s in sources):
+            raise NotInLoopsError(f"{operation} of arrays that are broadcast to {size} elements")
         value = _Value(size, kind, what, operation, tuple(sources), number=number, ring=ring)
         value.stage = max([0, *(self._ready(s, size) for s in sources)])
         if ring is not None:
@@ -138,12 +166,14 @@ class _Program:
                 continue
             shapes = [atom.aval.shape for atom in eqn.invars]
             out = eqn.outvars[0].aval
+            _check(name, params, shapes)
             self.env[eqn.outvars[0]] = self._result(name, params, args, shapes, out)
 
     def _result(self, name: str, params: Any, args: list[_Value], shapes: list, out: Any) -> _Value:
         size, kind = int(np.prod(out.shape)), _kind(out.dtype)
         if size == 0 or (name in _REDUCTIONS and 0 in shapes[0]):
-            return _literal({"reduce_max": -np.inf, "reduce_min": np.inf}.get(name, 0), kind)
+            low, high = _ends(kind)
+            return _literal({"reduce_max": low, "reduce_min": high}.get(name, 0), kind)
         if name in _SAME:
             if args[0].size not in (size, 1):
                 raise NotInLoopsError(f"{name} of {args[0].size} to {size} elements")
@@ -152,14 +182,14 @@ class _Program:
             return self._compute(size, kind, name, args)
         if name == "integer_pow":
             power = params["y"]
-            return self._compute(size, kind, name, args, power) if power else _literal(1.0, "f")
+            return self._compute(size, kind, name, args, power) if power else _literal(1, kind)
         if name == "convert_element_type":
             return args[0] if args[0].kind == kind else self._compute(size, kind, name, args)
         if name == "iota":
             along = out.shape[params["dimension"]] == size and size > 1
             return self._compute(size, kind, name, []) if along else _literal(0, kind)
         if name in _REDUCTIONS:
-            count = int(np.prod(shapes[0]))
+            count = int(np.prod(shapes[0])) // size
             if args[0].size == 1:  # all elements are alike
                 if name == "argmax":
                     return _literal(0, kind)
@@ -168,33 +198,43 @@ class _Program:
                 return self._compute(1, kind, "mul", [args[0], factor]) if sums else args[0]
             if size != 1:
                 if size == args[0].size:
-                    return args[0]
+                    return _literal(0, kind) if name == "argmax" else args[0]
                 raise NotInLoopsError(f"{name} of {args[0].size} to {size} elements")
             stage = self._ready(args[0], args[0].size) + 1
             value = _Value(1, kind, "reduced", name, (args[0],), stage)
             self.values.append(value)
+            if args[0].what == "memory":
+                args[0].readers.append(value)
             return value
         if name == "cumsum":
-            return args[0] if size == 1 else self._compute(size, kind, name, args, what="cumsum")
+            still = shapes[0][params["axis"]] == 1
+            return args[0] if still else self._compute(size, kind, name, args, what="cumsum")
         if name == "slice":
             strides = [int(np.prod(shapes[0][k + 1 :])) for k in range(len(shapes[0]))]
             first = sum(a * b for a, b in zip(params["start_indices"], strides, strict=True))
             return self._part(args[0], first, size, kind)
         if name == "dynamic_slice":
+            if args[0].size in (1, size):
+                return args[0]
             width = int(np.prod(shapes[0][1:]))
-            return (
-                args[0] if args[0].size == size else self._read(args[0], args[1], size, kind, width)
-            )
+            place = self._within(args[1], shapes[0][0] - size // width)
+            return self._read(args[0], place, size, kind, width)
         if name == "gather":
             return self._read(args[0], args[1], size, kind, 0)
         if name == "dynamic_update_slice":
-            ring, row, place, *_ = args
-            return self._write_row(ring, row, place, int(np.prod(shapes[0][1:])))
+            place = self._within(args[2], shapes[0][0] - shapes[1][0])
+            widths = (int(np.prod(shapes[0][1:])), int(np.prod(shapes[1])))
+            return self._write_row(args[0], args[1], place, widths)
         if name == "concatenate":
             return self._join(
                 [(a, int(np.prod(s))) for a, s in zip(args, shapes, strict=True)], kind
             )
         raise NotInLoopsError(f"the operation {name}")
+
+    def _within(self, place: _Value, last: int) -> _Value:
+        """A place that is moved into an array."""
+        ends = _literal(0, place.kind), _literal(last, place.kind)
+        return self._compute(1, place.kind, "clamp", (ends[0], place, ends[1]))
 
     def _read(self, ring: _Value, place: _Value, size: int, kind: str, width: int) -> _Value:
         """Elements of an array in memory: at places, or of the row at a place."""
@@ -211,7 +251,9 @@ class _Program:
             part.readers = source.readers
             return part
         if source.what == "part":
-            return dataclasses.replace(source, size=size, number=source.number + first, readers=[])
+            return dataclasses.replace(
+                source, size=size, number=source.number + first, readers=_Readers()
+            )
         source.stored = True
         return _Value(size, kind, "part", sources=(source,), number=first, stage=source.stage + 1)
 
@@ -229,23 +271,52 @@ class _Program:
             value.readers.append(whole)
         return whole
 
-    def _write_row(self, ring: _Value, row: _Value, place: _Value, width: int) -> _Value:
-        if ring.what != "memory":
-            raise NotInLoopsError("a row written to a computed array")
-        stage = max([row.stage, place.stage, *(r.stage for r in ring.readers)])
+    def _write_row(
+        self, ring: _Value, row: _Value, place: _Value, widths: tuple[int, int]
+    ) -> _Value:
+        if ring.what != "memory" or ring.base is None or ring.base[0] == "h":
+            raise NotInLoopsError("a row written to a computed or a constant array")
+        if not widths[1]:
+            return ring
+        stage = max([ring.stage, row.stage, place.stage, *(r.loop[0] for r in ring.readers)])
         row.stored = True
         after = _Value(ring.size, ring.kind, "memory", base=ring.base, leaf=ring.leaf)
         after.stage = stage + 1
-        self.rows.append((stage, after, row, place, width))
-        ring.readers = _Closed()
+        self.rows.append((stage, after, row, place, widths))
+        row.readers.append(after)
+        ring.readers.append(after)  # which fails if it has been written before
+        ring.readers.closed = True
         return after
 
 
-class _Closed(list):
-    """Readers of a ring that has been written since."""
-
-    def append(self, _: Any) -> None:
-        raise NotInLoopsError("an array that is read after another version of it was written")
+def _check(name: str, params: Any, shapes: list) -> None:
+    """Raise NotInLoopsError if what an operation takes does not lie side by side in memory."""
+    rows: Sequence[int] = ()
+    if name == "slice":
+        ends = params["start_indices"], params["limit_indices"]
+        rows = [b - a for a, b in zip(*ends, strict=True)]
+        whole = all(k == 1 for k in params["strides"] or ())
+    elif name == "dynamic_slice":
+        rows, whole = params["slice_sizes"], list(params["slice_sizes"][1:]) == list(shapes[0][1:])
+    elif name == "dynamic_update_slice":
+        whole = shapes[1][1:] == shapes[0][1:]
+    elif name == "gather":
+        whole = len(shapes[0]) == 1 and params["slice_sizes"] == (1,)
+        whole = whole and "PROMISE" in str(params["mode"]).upper()
+    elif name == "concatenate":
+        whole = all(k == 1 for shape in shapes for k in shape[: params["dimension"]])
+    elif name == "cumsum":
+        along = shapes[0][params["axis"]]
+        whole = along in (1, int(np.prod(shapes[0]))) and not params["reverse"]
+    elif name == "round":
+        whole = int(params["rounding_method"]) == 1  # to the nearest even number
+    else:
+        return
+    if name == "slice":
+        first = next((j for j, k in enumerate(rows) if k != 1), len(rows))
+        whole = whole and list(rows[first + 1 :]) == list(shapes[0][first + 1 :])
+    if not whole:
+        raise NotInLoopsError(f"the operation {name} with {params}")
 
 
 _NUMBER, _WHOLE, _YES = ir.DoubleType(), ir.IntType(64), ir.IntType(1)
@@ -345,31 +416,33 @@ class _Writer:
         if name == "convert_element_type":
             return self._convert(args[0], kind, v.kind)
         if name in _ORDERED:
-            sign = _ORDERED[name]
-            if kind == "f":
-                compare = b.fcmp_unordered if sign == "!=" else b.fcmp_ordered
-                return compare(sign, *args)
-            return b.icmp_signed(sign, *args)
+            return self._compare(_ORDERED[name], kind, *args)
         if name in ("max", "min"):
             sign = ">" if name == "max" else "<"
-            first = b.fcmp_ordered(sign, *args) if kind == "f" else b.icmp_signed(sign, *args)
-            return b.select(first, *args)
+            return b.select(self._compare(sign, kind, *args), *args)
         if name == "clamp":
             low, x, high = args
-            x = b.select(b.fcmp_ordered("<", x, low), low, x)
-            return b.select(b.fcmp_ordered(">", x, high), high, x)
+            x = b.select(self._compare("<", kind, x, low), low, x)
+            return b.select(self._compare(">", kind, x, high), high, x)
         if name == "select_n":
             return b.select(args[0], args[2], args[1])
         if name == "integer_pow":
-            return self._power(args[0], v.number)
+            return self._power(kind, args[0], v.number)
         if name in _MATH and not (name == "abs" and kind != "f"):
             kinds = ir.FunctionType(_NUMBER, [_NUMBER] * len(args))
             function = self.module.globals.get(_MATH[name]) or ir.Function(
                 self.module, kinds, _MATH[name]
             )
             function.attributes.add("nounwind")
-            return b.call(function, args)
+            numbers = [self._convert(a, s.kind, "f") for a, s in zip(args, v.sources, strict=True)]
+            return b.call(function, numbers)
         return self._arithmetic(name, kind, args)
+
+    def _compare(self, sign: str, kind: str, x: Any, y: Any) -> Any:
+        b = self._builder
+        if kind == "f":
+            return (b.fcmp_unordered if sign == "!=" else b.fcmp_ordered)(sign, x, y)
+        return (b.icmp_unsigned if kind == "b" else b.icmp_signed)(sign, x, y)
 
     def _arithmetic(self, name: str, kind: str, args: list[Any]) -> Any:
         b = self._builder
@@ -377,20 +450,23 @@ class _Writer:
             return args[0]
         if name == "square":
             name, args = "mul", args * 2
+        if name == "neg" and kind == "f":
+            return b.fneg(args[0])
         if name == "neg":
-            return b.fneg(args[0]) if kind == "f" else b.neg(args[0])
-        if name == "sign":
+            name, args = "sub", [ir.Constant(_WHOLE, 0), *args]
+        if name == "not":
+            name, args = "xor", [args[0], ir.Constant(args[0].type, -1)]
+        if name == "sign" and kind == "f":
             zero = ir.Constant(_NUMBER, 0.0)
             up, down = (b.uitofp(b.fcmp_ordered(s, args[0], zero), _NUMBER) for s in "><")
             return b.fsub(up, down)
-        if name == "not":
-            return b.not_(args[0])
         of_floats = {"add": b.fadd, "sub": b.fsub, "mul": b.fmul, "div": b.fdiv, "rem": b.frem}
         of_wholes = {
             "add": b.add, "sub": b.sub, "mul": b.mul, "div": b.sdiv, "rem": b.srem,
             "and": b.and_, "or": b.or_, "xor": b.xor,
-            "shift_right_logical": b.lshr, "shift_left": b.shl,
         }  # fmt: skip
+        if kind == "u":
+            of_wholes |= {"shift_right_logical": b.lshr, "shift_left": b.shl}
         known = of_floats if kind == "f" else of_wholes
         if name not in known:
             raise NotInLoopsError(f"the operation {name} of numbers of kind {kind}")
@@ -399,6 +475,8 @@ class _Writer:
 
     def _convert(self, value: Any, before: str, after: str) -> Any:
         b = self._builder
+        if before == after:
+            return value
         if before == "b":
             return b.uitofp(value, _NUMBER) if after == "f" else b.zext(value, _WHOLE)
         if after == "f":
@@ -411,10 +489,10 @@ class _Writer:
             value = b.fptosi(value, _WHOLE)
         return b.and_(value, ir.Constant(_WHOLE, _UNSIGNED)) if after == "u" else value
 
-    def _power(self, value: Any, power: int) -> Any:
+    def _power(self, kind: str, value: Any, power: int) -> Any:
         b, result = self._builder, value
         for _ in range(abs(power) - 1):
-            result = b.fmul(result, value)
+            result = self._arithmetic("mul", kind, [result, value])
         return result if power > 0 else b.fdiv(ir.Constant(_NUMBER, 1.0), result)
 
     def write(self, outputs: list[_Value], inputs: list[_Value]) -> None:
@@ -422,10 +500,20 @@ class _Writer:
         last = self._place(outputs, inputs)
         program, b = self._program, self._builder
         stages = [v.stage for v in program.values] + [row[0] for row in program.rows]
+        stages += [whole.stage for whole, _ in program.joined]
         with self._loop(self._function.args[3]):
             for stage in range(max(stages, default=0) + 1):
                 self._write_stage(stage)
             news = []
+            for k, (value, leaf) in enumerate(last):  # before their places change
+                if value.size == 1:
+                    self._known[value] = self._element(value, None)
+                elif value.what == "memory" and value.base[0] == "c":
+                    copy = dataclasses.replace(value, base=("w", program.work))
+                    program.work += value.size
+                    with self._loop(ir.Constant(_WHOLE, value.size)) as (index, _):
+                        self._store(self._element(value, index), value.kind, copy.base, index)
+                    last[k] = copy, leaf
             for value, leaf in last:
                 if leaf.size == 1:
                     news.append((self._element(value, None), value.kind, leaf))
@@ -440,10 +528,14 @@ class _Writer:
         """Give stored values their memory; the outputs that are written at the end, with theirs."""
         last = []
         for value, leaf in zip(outputs, inputs, strict=True):
-            if leaf.size == 0 or (value.what == "memory" and value.base == leaf.base):
+            if value.what == "memory" and leaf.size:
+                value.readers.append(value)  # at the end, which fails if it has been written
+        for value, leaf in zip(outputs, inputs, strict=True):
+            same = value.what == "memory" and (value.base, value.size) == (leaf.base, leaf.size)
+            if leaf.size == 0 or same:
                 continue
-            late = any(
-                r.stage > value.stage or r.size != value.size or r.what == "memory"
+            late = leaf.readers.closed or any(
+                r.what in ("memory", "read") or r.loop[0] > value.stage or r.loop[1] != value.size
                 for r in leaf.readers
             )
             if value.computed and value.size == leaf.size > 1 and value.base is None and not late:
@@ -481,29 +573,31 @@ class _Writer:
         for size in dict.fromkeys(sizes):
             vectors = [v for v in own if v.size == size]
             self._write_loop(size, vectors, [v for v in sums if v.sources[0].size == size])
-        for row_stage, after, row, place, width in program.rows:
+        for row_stage, after, row, place, (width, count) in program.rows:
             if row_stage != stage:
                 continue
             first = self._element(place, None)
             first = self._builder.mul(first, ir.Constant(_WHOLE, width))
-            with self._loop(ir.Constant(_WHOLE, width)) as (index, _):
-                at = [first, index] if width > 1 else [first]
+            with self._loop(ir.Constant(_WHOLE, count)) as (index, _):
+                at = [first, index] if count > 1 else [first]
                 self._store(self._element(row, index), row.kind, after.base, *at)
 
     def _write_loop(self, size: int, vectors: list[_Value], sums: list[_Value]) -> None:
         b = self._builder
-        begin = {"reduce_max": -np.inf, "reduce_min": np.inf}
         running = [v for v in vectors if v.what == "cumsum"]
         carried = [ir.Constant(_TYPES[v.kind], 0) for v in running]
         for v in sums:
-            carried.append(ir.Constant(_TYPES[v.kind], begin.get(v.operation, 0)))
+            low, high = _ends(v.kind)
+            begin = {"reduce_max": low, "reduce_min": high}.get(v.operation, 0)
+            carried.append(ir.Constant(_TYPES[v.kind], begin))
             if v.operation == "argmax":
                 carried.append(ir.Constant(_NUMBER, -np.inf))
         with self._loop(ir.Constant(_WHOLE, size), carried) as (index, after):
             for v in vectors:
                 if v.what == "cumsum":
                     place = running.index(v)
-                    value = b.fadd(after[place], self._element(v.sources[0], index))
+                    here = self._element(v.sources[0], index)
+                    value = self._arithmetic("add", v.kind, [after[place], here])
                     after[place] = value
                 else:
                     value = self._compute(v, index)
@@ -512,11 +606,7 @@ class _Writer:
             for v in sums:
                 here = self._element(v.sources[0], index)
                 if v.operation == "argmax":
-                    here = (
-                        self._convert(here, v.sources[0].kind, "f")
-                        if v.sources[0].kind != "f"
-                        else here
-                    )
+                    here = self._convert(here, v.sources[0].kind, "f")
                     above = b.fcmp_ordered(">", here, after[place + 1])
                     after[place] = b.select(above, index, after[place])
                     after[place + 1] = b.select(above, here, after[place + 1])
@@ -525,12 +615,11 @@ class _Writer:
                 if v.operation == "reduce_or":
                     after[place] = b.or_(after[place], here)
                 elif v.operation == "reduce_sum":
-                    after[place] = (b.fadd if v.kind == "f" else b.add)(after[place], here)
+                    after[place] = self._arithmetic("add", v.kind, [after[place], here])
                 else:
                     sign = ">" if v.operation == "reduce_max" else "<"
-                    after[place] = b.select(
-                        b.fcmp_ordered(sign, after[place], here), after[place], here
-                    )
+                    first = self._compare(sign, v.kind, after[place], here)
+                    after[place] = b.select(first, after[place], here)
                 place += 1
             for v in vectors:  # at last: others read what was in its place before
                 if v.stored:
@@ -655,18 +744,19 @@ class Loops:
     @staticmethod
     def pack(tree: Any) -> np.ndarray:
         """The numbers of a tree, in order."""
-        numbers = (np.ravel(np.asarray(v, float)) for v in leaves(tree))
-        return np.concatenate([np.zeros(0), *numbers])
+        return np.concatenate(
+            [np.zeros(0), *(np.ravel(np.asarray(v, float)) for v in leaves(tree))]
+        )
 
     def bind(self, held: np.ndarray, carry: np.ndarray) -> Callable[[int], None]:
         """The function that performs carry = step(held, carry) so many times, in place; both are
         packed.
         """
         buffers = np.concatenate([held, self._constants]), carry, np.empty(self._work)
-        places = [_address(buffer) for buffer in buffers]
+        places = [_address(buffer) for buffer in buffers]  # which hold on to the buffers
 
         def repeat(count: int) -> None:
-            if count > 0 and buffers:
+            if count > 0:
                 self._code(*places, count)
 
         return repeat

@@ -433,6 +433,19 @@ def _longest_wait(link: Link, trip: float) -> float:
     return min(float(link.buffer), 1000.0 + 2 * trip * rate) / rate
 
 
+def _refuse(layout: Plan, step: float) -> None:
+    """Raise PacketError for rules of packet senders that trains do not follow."""
+    for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
+        at, options = f"not simulated by trains: flows.{name}.sender", group.options
+        if options.window_validation:
+            raise PacketError(f"{at}.window_validation: all windows grow, full or not")
+        if options.overhead > step:
+            raise PacketError(
+                f"{at}.overhead: packets leave in the step in which they may; expected at most the "
+                f"step of {step:g} s, got {options.overhead:g} s"
+            )
+
+
 def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
     """The layout of a network for steps of `step` [s].
 
@@ -441,6 +454,7 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
     Raises PacketError if the network cannot be simulated by packets.
     """
     whole = plan(net, scale)
+    _refuse(whole, step)
     own = _grouped(whole)
     delays = [float(delay) for delay in link_delays(net)]
     crossing = [0] * len(net.links)

@@ -1,6 +1,7 @@
 """Runs of trains over seeds, their metrics, and the error of the step."""
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fluidcc.laws.voice import present_calls
-from fluidcc.loops import Loops
+from fluidcc.loops import Loops, NotInLoopsError
 from fluidcc.machine import card
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
@@ -272,10 +273,8 @@ def _perform(
 ) -> tuple[list[Metrics], list[Metrics], np.ndarray]:  # fmt: skip
     """Metrics of each seed, of the parts of the first, and samples (seeds, times, links)."""
     edges = np.linspace(warmup, until, _PARTS + 1)
-    together = [list(seeds)] if _on_card() else [[seed] for seed in seeds]
-    kind = _Lanes if _on_card() else _Lane
+    together, batches = _batches(layout, seeds)
     job = _Job(layout, edges, samples, [0.0] * len(together))
-    batches = [kind(layout, own) for own in together]
     with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(batches))) as pool:
         futures = [pool.submit(job.perform, k, lanes) for k, lanes in enumerate(batches)]
         try:
@@ -292,6 +291,18 @@ def _perform(
     runs = [_metrics(layout, own[0], own[-1], lane) for own, _, lane in found]
     parts = [_metrics(layout, a, b, 0) for a, b in itertools.pairwise(found[0][0])]
     return runs, parts, np.stack([taken for _, taken, _ in found])
+
+
+def _batches(
+    layout: Layout, seeds: Sequence[int]
+) -> tuple[list[Sequence[int]], Sequence[_Lane | _Lanes]]:
+    """Seeds that are done together, and their runs: on a card, and if laws use operations that have
+    no machine code, all at once.
+    """
+    if not _on_card():
+        with contextlib.suppress(NotInLoopsError):
+            return [[seed] for seed in seeds], [_Lane(layout, [seed]) for seed in seeds]
+    return [seeds], [_Lanes(layout, seeds)]
 
 
 def _wait(futures: Sequence[Any], report: Callable[[], Any]) -> None:

@@ -1,0 +1,337 @@
+"""Trains of packets: bits, conservation, and their limits, beside packets and the population.
+
+Thresholds are goals of the levels (5 % in a mean, 10 % to 20 % in a spread) beside the intervals
+of the seeds, unless a test says where its own comes from.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import fluidcc as fc
+from fluidcc.laws import (
+    RED,
+    Droptail,
+    ECNMod,
+    File,
+    Files,
+    Loss,
+    NewReno,
+    OncePerRTT,
+    PerMark,
+    Reno,
+    Web,
+)
+from fluidcc.laws.law import AbstractQueueLaw, Signal
+from fluidcc.laws.parameters import param
+from fluidcc.packets.plan import PacketError
+from fluidcc.programs import leaves, map_tree
+from fluidcc.scenario.network import Start
+from fluidcc.trains import engine
+from fluidcc.trains.layout import chosen_step, lay_out
+from fluidcc.trains.run import _Lane, begun, keys
+
+SEEDS = (1, 2, 3, 4)
+UNLIKE = ("hollot2001/pi", "akujobi2002/homogeneous_tcp", "govindaswamy2012/red_ecn")
+
+
+class Constant(AbstractQueueLaw):
+    """Marks or drops packets with one probability."""
+
+    name: ClassVar[str] = "constant"
+    source: ClassVar[str] = "test"
+    p: float = param(0.0, "p", unit="1", doc="probability of a mark", within="[0, 1]")
+    d: float = param(0.0, "d", unit="1", doc="probability of a loss", within="[0, 1]")
+
+    def signal(self, x: Any, seen: Any) -> Signal:
+        return Signal(self.p + 0.0 * seen.queue, self.d + 0.0 * seen.queue)
+
+
+def flows(count, **changes):
+    given = {
+        "window": NewReno(max_window=100.0),
+        "n": np.array([float(count)]),
+        "rtt": np.array([0.1]),
+    }
+    return fc.Flows(**(given | changes))
+
+
+def dumbbell(queue, group, **changes):
+    link = {"capacity": 1250.0, "packet_size": 1000.0, "buffer": 60.0} | changes
+    return fc.Network(links=(fc.Link(queue=queue, **link),), flows=(group,))
+
+
+def lossy(**changes):
+    """Losses by RED and by the buffer."""
+    red = RED(min_th=5.0, max_th=15.0, p_max=0.1, w_q=0.002)
+    return dumbbell(red, flows(10, feedback=Loss()), **changes)
+
+
+def metric(runs, place):
+    """A metric of a run, and its interval."""
+    kind, own, name = place
+    return runs.mean[kind][own][name], runs.ci95[kind][own][name]
+
+
+def queue(runs, name="queue_mean"):
+    (own,) = runs.mean["links"]
+    return metric(runs, ("links", own, name))
+
+
+def spread(runs):
+    """The standard deviation of the queue, and its interval, from those of the variance."""
+    variance, half = queue(runs, "queue_var")
+    return math.sqrt(variance), half / (2 * math.sqrt(variance))
+
+
+def near(trains, packets, place, share):
+    """Whether two kinds of runs agree, beside their intervals."""
+    (a, one), (b, other) = metric(trains, place), metric(packets, place)
+    return abs(a - b) <= share * abs(b) + one + other
+
+
+# -- Bits
+@pytest.mark.parametrize("name", UNLIKE)
+def test_a_seed_has_the_same_bits_whatever_runs_beside_it(name, monkeypatch):
+    span = {"until": 12.0, "warmup": 2.0, "sample": 0.5}
+    found = {}
+    for threads, seeds in (("1", (1, 2, 3)), ("2", (3, 1, 2)), ("2", (2,)), ("1", (3, 2))):
+        monkeypatch.setenv("FLUIDCC_THREADS", threads)
+        runs = fc.simulate_trains(fc.load(name), seeds=seeds, **span)
+        assert runs.seeds == seeds
+        for seed, run in zip(seeds, runs.to_dict()["runs"], strict=True):
+            series = runs.series.sel(seed=seed)["link_number_in_system"].values.tolist()
+            assert found.setdefault(seed, (run, series)) == (run, series)
+    assert found[1] != found[2] and found[2] != found[3]
+
+
+def test_samples_change_no_bit():
+    plain, sampled = (
+        fc.simulate_trains(fc.load(UNLIKE[0]), until=12.0, warmup=2.0, sample=s)
+        for s in (None, 0.137)
+    )
+    assert plain.to_dict() == sampled.to_dict()
+    assert plain.series is None and len(sampled.series.time) == 88
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_machine_code_does_what_the_program_of_jax_does(name):
+    net = fc.load(name)
+    layout = lay_out(net, chosen_step(net))
+    lane = _Lane(layout, 5)
+    lane.advance(400)
+    numbers, first = begun(layout, [5])
+    known = engine.advance(layout.shape, numbers, first, keys([5]), 400)
+    for one, other in zip(leaves(lane.state()), leaves(known), strict=True):
+        np.testing.assert_allclose(one, np.asarray(other), rtol=1e-9, atol=1e-9)
+    assert sum(float(s.sent.sum()) for s in lane.state().senders) > 100
+
+
+# -- Conservation
+def advanced(net, seconds):
+    """A layout and its run of one seed after some seconds."""
+    step = chosen_step(net)
+    layout = lay_out(net, step)
+    lane = _Lane(layout, 1)
+    lane.advance(round(seconds / step))
+    return layout, map_tree(np.copy, lane.state())
+
+
+@pytest.mark.parametrize("net", [*map(fc.load, UNLIKE), lossy()], ids=[*UNLIKE, "lossy"])
+def test_packets_are_acknowledged_lost_or_under_way(net):
+    layout, run = advanced(net, 30.0)
+    under_way = 0.0
+    for kind, sender in zip(layout.shape.kinds, run.senders, strict=True):
+        flight = sender.sent - sender.known
+        assert (flight >= 0).all() and (sender.sent > 0).all()
+        np.testing.assert_allclose(sender.sent, sender.acked + sender.lost + flight, atol=1e-6)
+        assert kind.count == len(sender.sent)
+        under_way += float(flight.sum())
+    # what links dropped and senders do not know of yet is among what is under way
+    dropped = sum(float(port.dropped[0]) for port in run.ports)
+    known = sum(float(sender.lost.sum()) for sender in run.senders)
+    assert 0 <= dropped - known <= under_way
+    marked = sum(float(port.marked[0]) for port in run.ports)
+    heard = sum(float(sender.marks.sum()) for sender in run.senders)
+    assert 0 <= marked - heard <= under_way
+    assert dropped + marked > 0
+
+
+@pytest.mark.parametrize("net", [*map(fc.load, UNLIKE), lossy()], ids=[*UNLIKE, "lossy"])
+def test_a_queue_is_what_came_less_what_left(net):
+    layout, run = advanced(net, 30.0)
+    for port, numbers, shape in zip(
+        run.ports, layout.numbers.ports, layout.shape.ports, strict=True
+    ):
+        held = float((port.accepted - port.served)[0])
+        assert (
+            0 <= held <= float(numbers.buffer) + 1 + float(numbers.capacity * layout.numbers.step)
+        )
+        if not shape.counted and not shape.voice:
+            assert port.accepted[0] + port.dropped[0] == pytest.approx(port.offered[0], rel=1e-12)
+        assert port.served[0] <= float(numbers.capacity) * 30.0 * (1 + 1e-9)
+    sent = sum(float(sender.sent.sum()) for sender in run.senders)
+    assert sent >= max(float(port.offered[0]) for port in run.ports if port.offered[0]) * (1 - 1e-9)
+
+
+# -- Laws under one probability
+@pytest.mark.parametrize(
+    ("law", "reaction", "key"),
+    [
+        (NewReno(), OncePerRTT(), "p"),
+        (NewReno(), OncePerRTT(), "d"),
+        (Reno(), PerMark(), "p"),
+        (ECNMod(), PerMark(), "p"),
+    ],
+    ids=["NewReno, marks", "NewReno, losses", "Reno, every mark", "ECN-mod, every mark"],
+)
+@pytest.mark.parametrize("p", [0.01, 0.03])
+def test_windows_under_one_probability_are_those_of_packets(law, reaction, key, p):
+    """Behind a link that spaces packets, as windows of 5 to 50 packets fill it or nearly do."""
+    group = fc.Flows(window=law, reaction=reaction, n=np.array([20.0]), rtt=np.array([0.1]))
+    link = fc.Link(queue=Constant(**{key: p}), capacity=1500.0)
+    net = fc.Network(links=(link,), flows=(group,))
+    span = {"until": 120.0, "warmup": 20.0, "seeds": SEEDS}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    for runs in (trains, packets):  # the intervals say something
+        mean, half = metric(runs, ("flows", "flows", "window_mean"))
+        assert half < 0.1 * mean
+    assert near(trains, packets, ("flows", "flows", "window_mean"), 0.02)
+
+
+# -- Limits
+def test_trains_come_to_packets_as_the_step_falls():
+    net = fc.load("akujobi2002/homogeneous_ecn")
+    (trip,) = {float(np.min(group.rtt)) for group in net.flows}
+    span = {"until": 150.0, "warmup": 30.0, "seeds": range(8)}
+    packets, wide = queue(fc.simulate_packets(net, **span))
+    errors = []
+    for parts in (8, 16, 32):
+        mean, half = queue(fc.simulate_trains(net, step=trip / parts, **span))
+        errors.append(abs(mean - packets))
+        assert half + wide < 0.02 * packets
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.02 * packets + half + wide
+
+
+def grown(n):
+    """Flows with 62.5 packet/s each, under RED whose packets per flow and time constant stay."""
+    red = RED(min_th=1.0 * n, max_th=13.0 * n, p_max=0.1, w_q=0.002 / n)
+    link = fc.Link(queue=red, capacity=62.5 * n, buffer=20.0 * n)
+    group = fc.Flows(window=NewReno(), n=np.array([float(n)]), rtt=np.array([0.15]))
+    return fc.Network(links=(link,), flows=(group,))
+
+
+def test_trains_come_to_the_population_as_flows_are_more():
+    """To 2 % of it, as far from it as packets are (docs/theory/population.md)."""
+    span = {"until": 260.0, "warmup": 60.0, "seeds": range(6)}
+    limit = fc.fluctuations(fc.replace(grown(160), {"model.closure": "population"}))
+    (own,) = limit.links.values()
+    mean, noise = own.queue.mean / 160, own.queue.std / math.sqrt(160)
+    errors, spreads = [], []
+    for n in (2, 4, 16, 160):
+        runs = fc.simulate_trains(grown(n), **span)
+        found, half = queue(runs)
+        errors.append(abs(found / n - mean))
+        std, wide = spread(runs)
+        spreads.append(abs(std / math.sqrt(n) - noise))
+        assert half < 0.05 * found
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[3] < 0.02 * mean + half / 160
+    assert spreads[0] > spreads[1] > spreads[2]
+    assert spreads[3] < 0.1 * noise + wide / math.sqrt(160)
+
+
+def test_small_noise_is_that_of_the_linear_model():
+    net = fc.load("hollot2001/pi")
+    runs = fc.simulate_trains(net, until=160.0, warmup=40.0, seeds=range(6))
+    std, half = spread(runs)
+    assert half < 0.15 * std
+    noise = fc.fluctuations(net).links["bottleneck"].queue
+    assert std == pytest.approx(noise.std, rel=0.15)
+    mean, wide = queue(runs)
+    assert abs(mean - noise.mean) < 0.01 * noise.mean + wide
+
+
+# -- What else is on links
+@pytest.mark.parametrize(
+    "link",
+    [
+        {"voice": fc.Voice(calls=30.0, holding=3.0)},
+        {"voice": fc.Voice(calls=30.0, holding=3.0, discipline="fifo")},
+        {"cross": 400.0},
+    ],
+    ids=["voice", "voice among others", "cross traffic"],
+)
+def test_flows_get_what_other_traffic_leaves(link):
+    span = {"until": 40.0, "warmup": 10.0, "seeds": SEEDS}
+    alone = fc.simulate_trains(lossy(), **span)
+    trains, packets = (f(lossy(**link), **span) for f in (fc.simulate_trains, fc.simulate_packets))
+    for place in (("links", "bottleneck", "utilization"), ("flows", "flows", "goodput")):
+        assert near(trains, packets, place, 0.05), place
+    goodput = ("flows", "flows", "goodput")
+    assert metric(trains, goodput)[0] < 0.95 * metric(alone, goodput)[0]
+
+
+def test_poisson_packets_alone_use_their_share():
+    group = flows(1, start=Start(1e9, 1e9))
+    net = dumbbell(Droptail(), group, cross=1000.0, buffer=math.inf)
+    runs = fc.simulate_trains(net, until=110.0, warmup=10.0, seeds=SEEDS)
+    share, half = queue(runs, "utilization")
+    assert abs(share - 0.8) < 2 * half and half < 0.02
+
+
+FAST = {"capacity": 1e5, "buffer": math.inf}
+TRAFFIC = {
+    "closed": (10, Web(file=14.0, idle=0.5, sizes="constant")),
+    "open": (1, Files(arrivals=20.0, file=14.0, sizes="constant")),
+    "one file each": (5, File(file=30.0)),
+}
+
+
+@pytest.mark.parametrize("name", TRAFFIC)
+def test_files_without_congestion_take_as_long_as_by_packets(name):
+    count, traffic = TRAFFIC[name]
+    group = flows(count, traffic=traffic, feedback=Loss(), start=Start(0.0, 2.0))
+    net = dumbbell(Droptail(), group, **FAST)
+    span = {"until": 60.0, "warmup": 0.0 if name == "one file each" else 10.0, "seeds": SEEDS}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    for key in ("transfers", "fct_mean", "goodput", "active"):
+        assert near(trains, packets, ("flows", "flows", key), 0.05), key
+    if name == "one file each":
+        assert [run["flows"]["flows"]["transfers"] for run in trains.runs] == [5, 5, 5, 5]
+
+
+# -- Faults
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"until": 0.0}, "warmup < until"),
+        ({"until": -1.0}, "warmup < until"),
+        ({"until": math.nan}, "warmup < until"),
+        ({"until": "long"}, "warmup < until"),
+        ({"until": 1.0, "warmup": 1.0}, "warmup < until"),
+        ({"seeds": ()}, "seeds: expected different"),
+        ({"seeds": (1, 1)}, "seeds: expected different"),
+        ({"seeds": (-1,)}, "seeds: expected different"),
+        ({"seeds": (0.5,)}, "seeds: expected different"),
+        ({"seeds": 3}, "seeds: expected a list"),
+        ({"step": 0.0}, "step"),
+        ({"step": -0.01}, "step"),
+        ({"step": math.nan}, "step"),
+        ({"step": math.inf}, "step"),
+        ({"step": 5.0}, "step"),
+        ({"step": 1e-9}, "step"),
+        ({"step": "short"}, "step"),
+        ({"sample": 0.0}, "sample"),
+        ({"sample": -1.0}, "sample"),
+        ({"sample": math.nan}, "sample"),
+        ({"sample": 1e-9}, "sample"),
+        ({"sample": "often"}, "sample"),
+    ],
+)
+def test_wrong_arguments_are_named(given, says):
+    with pytest.raises(PacketError, match=says):
+        fc.simulate_trains(fc.load("hollot2001/pi"), **({"until": 1.0} | given))
