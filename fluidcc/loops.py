@@ -12,6 +12,8 @@ import contextlib
 import ctypes
 import dataclasses
 import functools
+import hashlib
+import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -16,7 +16,7 @@ NEAR = {"rtol": 1e-13, "atol": 1e-13}  # sums may be taken in another order
 
 def repeated(step, held, carry, count):
     """The carry after some steps by machine code."""
-    loops = Loops(step, held, carry)
+    loops = Loops.of(step, held, carry)
     packed = loops.pack(carry)
     loops.repeat(loops.pack(held), packed, count)
     return packed
@@ -332,7 +332,7 @@ def test_an_output_does_not_disturb_what_else_reads_its_place():
 
 
 def test_what_is_held_stays():
-    loops = Loops(lambda held, carry: carry + held, np.ones(3), np.zeros(3))
+    loops = Loops.of(lambda held, carry: carry + held, np.ones(3), np.zeros(3))
     held, carry = loops.pack(np.array([1.0, 2.0, 3.0])), np.zeros(3)
     loops.repeat(held, carry, 0)
     assert carry.tolist() == [0.0, 0.0, 0.0]
@@ -350,7 +350,7 @@ def test_steps_do_as_well_together_as_one_at_a_time():
 
     start = jnp.array(0), jnp.array([0.3, 1.0, -2.0])
     together = repeated(step, jnp.array(0.25), start, 12)
-    loops = Loops(step, jnp.array(0.25), start)
+    loops = Loops.of(step, jnp.array(0.25), start)
     single = loops.pack(start)
     for _ in range(12):
         loops.repeat(loops.pack(0.25), single, 1)
@@ -384,7 +384,7 @@ def test_what_loops_cannot_do_is_refused_by_name(name):
     x = jnp.arange(6.0)
     like = jax.eval_shape(function, x)
     with pytest.raises(NotInLoopsError, match=says):
-        Loops(lambda held, _: function(held), x, jnp.zeros(like.shape, like.dtype))
+        Loops.of(lambda held, _: function(held), x, jnp.zeros(like.shape, like.dtype))
 
 
 def test_rings_that_are_not_replaced_are_refused():
@@ -401,6 +401,6 @@ def test_rings_that_are_not_replaced_are_refused():
         lambda held, carry: (write(carry[0]), carry[1] + write(carry[0] * 1.0)),
     ):
         with pytest.raises(NotInLoopsError, match="array"):
-            Loops(step, x, (x, x))
+            Loops.of(step, x, (x, x))
     with pytest.raises(NotInLoopsError, match="constant array"):
-        Loops(lambda held, carry: write(held) + carry, x, x)
+        Loops.of(lambda held, carry: write(held) + carry, x, x)

@@ -149,7 +149,7 @@ def _begin(kind: Kind, p: KindNumbers, s: Any, starting: Array, size: Array, now
     def new(value: Any, old: Array) -> Array:
         return jnp.where(starting, value, old)
 
-    opening = p.opening + (p.opening > 0) * jnp.maximum(s.round_trip - p.trip, 0.0) * p.openings
+    opening = p.opening + p.openings * jnp.maximum(s.round_trip - p.trip, 0.0)
     return s._replace(
         law=map_tree(lambda a, b: jnp.where(starting, a, b), fresh, s.law),
         threshold=new(p.threshold, s.threshold), need=new(size, s.need), got=new(0.0, s.got),

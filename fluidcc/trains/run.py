@@ -7,6 +7,7 @@ import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -333,7 +334,7 @@ def _series(net: Network, seeds: Sequence[int], times: np.ndarray, values: np.nd
 def _checked(step: float | None, sample: float | None, until: float) -> None:
     """Raise PacketError for a step or a time between samples that cannot be."""
     for name, value in (("step", step), ("sample", sample)):
-        if value is not None and not (math.isfinite(value) and 0 < value <= until):
+        if value is not None and not (isinstance(value, Real) and 0 < value <= until):
             raise PacketError(f"{name}: expected a time in (0, until] in s, got {value!r}")
     if sample is not None and until / sample > _MOST_SAMPLES:
         raise PacketError(

@@ -213,7 +213,9 @@ class _Response:
         """The senders after the step."""
         rules, s, heard, acks = self.rules, self.s, self.heard, self.acks
         law = rules.bounded(rules.with_window(s.law, self._window()))
-        shown = jnp.where(self.open & (s.need > 0), rules.window(law), 0.0)
+        # a connection is open from its SYN on, whose window is one packet
+        begun = s.need > 0 if self.kind.starts else self.open
+        shown = jnp.where(begun, jnp.where(self.open, rules.window(law), 1.0), 0.0)
         return s._replace(
             law=law, known=heard.known, lost=heard.lost, marks=heard.marks, quenched=heard.quenched,
             quiet=jnp.where(self.spoke, 0.0, self.quiet), got=s.got + acks, acked=s.acked + acks,
