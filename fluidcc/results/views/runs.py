@@ -469,7 +469,7 @@ def _differences(ax: "Axes", both: Any) -> None:
     ax.set(xlabel="relative to packets [%]", ylabel="quantity")
     ax.set_title("with 95 % intervals of the packets")
     ax.margins(y=0.15)
-    legend(ax, 2)
+    ax.legend(loc="lower left")
 
 
 class GradientView(View):
