@@ -69,19 +69,19 @@ def test_trains_are_near_packets_there_and_trusted(both):
     assert "trains *" in repr(both) and "Level to trust: trains" in repr(both)
 
 
-def rule(name, levels=LEVELS, refused="", **changes):
+def rule(name, levels=LEVELS, against="", **changes):
     """The level to trust for a network, by what is known without runs."""
     net = fc.replace(fc.load(name), changes)
     both = fc.compare(net, until=1.0, levels=("mean", "population"), trajectory=False)
     return choose_level(
         levels, equilibrium=both.equilibrium, population=both.population,
-        warnings=both.validity_warnings, refused=refused,
+        warnings=both.validity_warnings, against=against,
     )  # fmt: skip
 
 
 def test_trains_are_trusted_unless_they_refuse():
     assert rule("misra2003/mixed").level == "trains"
-    level, reason = rule("hollot2001/pi", refused="flows.x: a law without trains")
+    level, reason = rule("hollot2001/pi", against="flows.x: a law without trains")
     assert level == "population" and reason.endswith("trains: flows.x: a law without trains")
 
 
@@ -102,7 +102,7 @@ def test_levels_that_are_left_out_are_not_trusted():
 
 
 def test_no_level_below_packets_has_every_reason():
-    level, reason = rule("misra2003/mixed", refused="a fault")
+    level, reason = rule("misra2003/mixed", against="a fault")
     assert level == "packets" and reason.startswith("no level below packets applies: ")
     for said in ("trains: a fault", "population: ", "often empties", "mean: validity warnings (3)"):
         assert said in reason

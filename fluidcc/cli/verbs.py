@@ -432,16 +432,20 @@ def _packets(
     {
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS,
         "step": text("TIME", "Time between looks at the flows [s] (default: by round trips)."),
+        "error": flag(
+            "Estimate the error of the step, by runs with twice the step.", "--error/--no-error",
+            default=True,
+        ),
         "sample": _SAMPLE,
     },
     reports=True,
 )  # fmt: skip
 def _trains(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, step: str | None,
-    sample: str | None,
+    error: bool, sample: str | None,
 ) -> Options:  # fmt: skip
     """The simulation by trains of packets, with intervals: its cost is the same at any capacity."""
-    options = _runs(task, faults, until, warmup, seeds, sample)
+    options = _runs(task, faults, until, warmup, seeds, sample) | {"estimate_error": error}
     if step is not None:
         options["step"] = seconds("--step", step, faults)
     _refuse_records(task, faults, options)

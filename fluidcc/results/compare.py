@@ -26,7 +26,14 @@ from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
 from fluidcc.quantities import in_packets
 from fluidcc.result import Result, plain
-from fluidcc.results.levels import LEVELS, Choice, choose_level, depends_on_step, known_levels
+from fluidcc.results.levels import (
+    LEVELS,
+    Choice,
+    choose_level,
+    depends_on_step,
+    known_levels,
+    loses_most,
+)
 from fluidcc.scenario.network import Network
 from fluidcc.trains.run import TrainRuns, simulate_trains
 
@@ -261,9 +268,11 @@ def compare(
     if "packets" in engines:
         packets = simulate_packets(net, progress=_part(progress, "packets", engines), **runs)
     warnings = validity_warnings(eq, fluid, noise)
-    against = refused if trains is None else depends_on_step(trains)
+    against = refused
+    if trains is not None:
+        against = loses_most(trains) or depends_on_step(trains)
     choice = choose_level(
-        asked, equilibrium=eq, population=noise, warnings=warnings, refused=against
+        asked, equilibrium=eq, population=noise, warnings=warnings, against=against
     )
     coarse = ["fluid"] * (fluid is not None and not known)
     ran = [engine for engine in engines if engine != "trains" or trains is not None]

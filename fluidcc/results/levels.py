@@ -39,6 +39,7 @@ def known_levels(levels: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(level for level in LEVELS if level in names)
 
 
+_MANY = 0.1  # of packets, lost
 _STEADY = 0.1  # relative change of a queue that twice the step may bring
 
 
@@ -54,8 +55,20 @@ def depends_on_step(trains: TrainRuns) -> str:
         error = trains.step_error["links"][name]["number_in_system_mean"]
         chance = trains.ci95["links"][name]["number_in_system_mean"]
         chance = 2 * chance if math.isfinite(chance) else 0.0
-        if mean > 1 and error > _STEADY * mean + chance:
-            return f"links.{name}: twice the step changes the queue by {error / mean:.0%}"
+        if mean + error > 1 and error > _STEADY * mean + chance:
+            return f"links.{name}: twice the step changes the queue of {mean:.3g} by {error:.3g}"
+    return ""
+
+
+def loses_most(trains: TrainRuns) -> str:
+    """Which group loses more than a tenth of its packets; empty if none.
+
+    What such senders do hangs on which packet is lost when, of which trains know the number alone.
+    """
+    for name, group in trains.mean["flows"].items():
+        lost = group["loss_fraction"]
+        if lost > _MANY:
+            return f"flows.{name}: {lost:.0%} of the packets are lost"
     return ""
 
 
@@ -65,14 +78,14 @@ def choose_level(
     equilibrium: Equilibrium,
     population: Fluctuations,
     warnings: Sequence[str],
-    refused: str = "",
+    against: str = "",
 ) -> Choice:
     """The level to trust: the first of trains, population and mean that holds nothing against
     itself; packets if there is none.
 
-    Trains hold against themselves what they refuse, and that a longer step gives another queue
-    (`depends_on_step`); the population, that its fluctuations are not
-    small; mean windows, an equilibrium that is not regular or a validity warning. Packets are not
+    Trains hold against themselves what they refuse, that a longer step gives another queue
+    (`depends_on_step`), and heavy losses (`loses_most`); the population, that its fluctuations
+    are not small; mean windows, an equilibrium that is not regular or a validity warning. Packets are not
     asked.
 
     Parameters
@@ -85,14 +98,14 @@ def choose_level(
         The fluctuations of the population.
     warnings
         Validity warnings of the mean windows.
-    refused
+    against
         Why trains do not take the network, or are not to be trusted; empty if they are.
     """
     fluctuates = "" if population.status == "regular" else population.message
     warned = f"validity warnings ({len(warnings)}), such as {warnings[0]}" if warnings else ""
     rests = equilibrium.status == "regular"
     rules = (
-        ("trains", refused, "flows are individuals, with their losses, timeouts and cycles"),
+        ("trains", against, "flows are individuals, with their losses, timeouts and cycles"),
         ("population", fluctuates, "its fluctuations are small"),
         ("mean", warned if rests else f"the equilibrium is {equilibrium.status}",
          "there is no validity warning"),

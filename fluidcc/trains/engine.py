@@ -9,7 +9,7 @@ from fluidcc.executables import compile_once
 from fluidcc.laws.law import MarkingPoint
 from fluidcc.trains import links, senders
 from fluidcc.trains.files import advance_files
-from fluidcc.trains.layout import Kind, KindNumbers, Numbers, Shape, draws_of_port
+from fluidcc.trains.layout import FILE_DRAWS, Kind, KindNumbers, Numbers, Shape, draws_of_port
 from fluidcc.trains.rings import (
     between,
     between_flows,
@@ -123,7 +123,7 @@ class _Step:
         arrived, returned = [list(a) for a in run.arrived], [list(r) for r in run.returned]
         parts, facts = [], []
         zero = jnp.zeros_like(run.ports[link].accepted)
-        work, number, voice, tagged = zero, zero, zero, zero
+        work, number, voice, loose, loose_work = zero, zero, zero, zero, zero
         port, own = shape.ports[link], numbers.ports[link]
         if port.voice:
             state, talk = links.talk(own, run.ports[link], numbers.step, self.draw(4))
@@ -131,10 +131,10 @@ class _Step:
             if port.second:
                 voice = talk * own.voice.size
             else:
-                work, number, tagged = talk * own.voice.size, talk, talk
+                loose, loose_work = talk, talk * own.voice.size
         if port.cross:
             came = links.poisson(own.cross * numbers.step + zero, self.draw(1)[0])
-            work, number, tagged = work + came, number + came, tagged + came
+            loose, loose_work = loose + came, loose_work + came
         for kind, p in zip(shape.kinds, numbers.kinds, strict=True):
             for hop in (h for h, k in enumerate(kind.route) if k == link):
                 before = arrived[kind.number][hop]
@@ -160,7 +160,7 @@ class _Step:
                 work = work + (total - before) * jnp.max(p.ack[hop])
                 returned[kind.number][hop] = total
         run = run._replace(arrived=tuple(map(tuple, arrived)), returned=tuple(map(tuple, returned)))
-        return _offer(facts, parts, work, number, voice, tagged), run
+        return _offer(facts, parts, work, number, voice, loose, loose_work), run
 
     def departing(self, link: int, run: Run) -> tuple[Array, Run]:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
@@ -186,8 +186,9 @@ class _Step:
 
 
 def _offer(
-    facts: list, parts: list, work: Array, number: Array, voice: Array, tagged: Array
-) -> links.Offer:
+    facts: list, parts: list, work: Array, number: Array, voice: Array, loose: Array,
+    loose_work: Array,
+) -> links.Offer:  # fmt: skip
     """What comes to a link, with what its flows are like."""
 
     def column(value: Any) -> Array:
@@ -210,7 +211,7 @@ def _offer(
     lanes = voice.shape[0]
     return links.Offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
-        work=work, number=number, voice=voice, tagged=tagged,
+        work=work, number=number, voice=voice, loose=loose, loose_work=loose_work,
         maps=bool(facts) and facts[0][0].mapped,
         mapped=column(lambda kind, _: kind.mapped),
         chances=chances,
@@ -243,7 +244,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         each = (kind.marking_point is MarkingPoint.REVERSE) + kind.decodes
         s = senders.respond(kind, p, s, heard, now, step, this.draw(each * kind.count))
         if kind.starts:
-            draws = 6 * len(kind.sources) if kind.sources else 2 * kind.count
+            draws = FILE_DRAWS if kind.sessions else 2 * kind.count
             s = advance_files(kind, p, s, now, this.draw(draws))
         s = senders.send(kind, p, s, now, step)
         states.append(s)
@@ -254,7 +255,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
     for link in _order(shape):
         port = shape.ports[link]
         offer, run = this.offer(link, run)
-        ports = list(run.ports)
+        ports, before = list(run.ports), run.ports[link].served
         own = draws_of_port(port) - 4 * port.voice - port.cross
         outcome = links.pass_through(
             port,
@@ -279,7 +280,6 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
             records[link] = records[link]._replace(marks=write(ring, k, last(ring, k) + marks))
             ports[link] = ports[link]._replace(marked=ports[link].marked + jnp.sum(marks, axis=0))
         if port.rewrites:
-            before = run.ports[link].served
             ports[link], records[link] = links.rewrite(
                 port, numbers.ports[link], ports[link], records[link], before, k, step
             )

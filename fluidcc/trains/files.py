@@ -44,7 +44,6 @@ def _end(f: FileState, done: Array, now: Array) -> FileState:
     return f._replace(
         transfers=f.transfers + jnp.where(done, 1.0, 0.0), span_sum=f.span_sum + span,
         span_squares=f.span_squares + span**2,
-        ended_at=jnp.where(done, now, f.ended_at),
     )  # fmt: skip
 
 
@@ -52,47 +51,48 @@ def advance_files(kind: Kind, p: KindNumbers, s: Any, now: Array, u: Array) -> A
     """Senders after the files that end and begin in a step; `u` are its random numbers."""
     if not kind.starts:
         return s
-    f, active = s.files, s.need > 0
-    done = active & (s.got >= s.need)
-    if not kind.sources:
-        f = _end(f, done, now)
-        left = jnp.where(done & (f.pages > 0), f.pages - 1, f.pages)
-        over = done & (f.pages == 1)
-        pause = p.traffic.pause(u[: kind.count]) + 0.0 * s.sent
-        next_at = jnp.where(done, jnp.where(over, NEVER, now + pause), f.next_at)
-        starting = (~active | done) & (now >= next_at)
-        size = _count(p.traffic.size(u[kind.count :]) + 0.0 * s.sent)
-        next_at = jnp.where(starting, NEVER, next_at)
-        s = s._replace(need=jnp.where(done, 0.0, s.need))
-        return _begin(
-            kind, p, s._replace(files=f._replace(next_at=next_at, pages=left)), starting, size, now
-        )
-    starting, size, owner = done & False, 0.0 * s.sent, f.owner
-    sources, ending = [], done & False
-    for k, (source, o) in enumerate(zip(kind.sources, f.open, strict=True)):
-        draws = u[6 * k : 6 * k + 6]
-        index = jnp.arange(kind.count)[:, None]
-        own = (index >= source.first) & (index < source.first + source.count)
-        law = _one(p.traffic)
-        o, ended = _after_end(o, _first(done & own), f.owner, law, now, draws)
-        o = _new_session(o, law, now, jnp.min(f.next_at, axis=0), p.most, draws)
-        o, place, emits = _new_object(o, law, now, draws)
-        free = _first(own & ~active)
-        given = free & emits[None]
-        crowded = emits & ~jnp.any(own & ~active, axis=0)
-        o = o._replace(crowded=jnp.maximum(o.crowded, jnp.where(crowded, 1.0, 0.0)))
-        starting, ending = starting | given, ending | ended
-        size = jnp.where(given, _count(law.size(draws[0]))[None] + 0.0 * size, size)
-        owner = jnp.where(given, place[None] + 0.0 * owner, owner)
-        sources.append(o)
-    f = _end(f, ending, now)._replace(owner=owner, open=tuple(sources))
-    s = s._replace(need=jnp.where(ending, 0.0, s.need), files=f)
+    ended = (s.need > 0) & (s.got >= s.need)
+    advance = _advance_open if kind.sessions else _advance_closed
+    files, ended, starting, size = advance(kind, p, s, ended, now, u)
+    s = s._replace(need=jnp.where(ended, 0.0, s.need), files=_end(files, ended, now))
     return _begin(kind, p, s, starting, size, now)
+
+
+def _advance_closed(
+    kind: Kind, p: KindNumbers, s: Any, ended: Array, now: Array, u: Array
+) -> tuple[FileState, Array, Array, Array]:
+    """Flows with a session each: their files, which end and which begin, and sizes (n, B)."""
+    f = s.files
+    over = ended & (f.pages == 1)
+    pause = p.traffic.pause(u[: kind.count]) + 0.0 * s.sent
+    next_at = jnp.where(ended, jnp.where(over, NEVER, now + pause), f.next_at)
+    starting = ((s.need <= 0) | ended) & (now >= next_at)
+    size = _count(p.traffic.size(u[kind.count :]) + 0.0 * s.sent)
+    pages = jnp.where(ended & (f.pages > 0), f.pages - 1, f.pages)
+    f = f._replace(next_at=jnp.where(starting, NEVER, next_at), pages=pages)
+    return f, ended, starting, size
+
+
+def _advance_open(
+    kind: Kind, p: KindNumbers, s: Any, ended: Array, now: Array, u: Array
+) -> tuple[FileState, Array, Array, Array]:
+    """Flows of an open source: their files, which end and which begin, and sizes (n, B)."""
+    f, law, free = s.files, _one(p.traffic), s.need <= 0
+    ended = _first(ended)
+    o = _after_end(f.open, ended, f.owner, law, now, u)
+    o = _new_session(o, law, now, f.next_at[0], p.most, u)
+    o, place, emits = _new_object(o, law, now, u)
+    given = _first(free) & emits[None]
+    crowded = jnp.where(emits & ~jnp.any(free, axis=0), 1.0, 0.0)
+    size = _count(law.size(u[0]))[None] + 0.0 * s.sent
+    owner = jnp.where(given, place[None] + 0.0 * f.owner, f.owner)
+    o = o._replace(crowded=jnp.maximum(o.crowded, crowded))
+    return f._replace(owner=owner, open=o), ended, given, size
 
 
 def _after_end(
     o: OpenState, ended: Array, owner: Array, law: Any, now: Array, u: Array
-) -> tuple[OpenState, Array]:
+) -> OpenState:
     """The sessions after the end of the object of a flow (n, B): the next page, or the end."""
     some = jnp.any(ended, axis=0)
     place = _pick(owner, ended)
@@ -102,7 +102,7 @@ def _after_end(
     pages = jnp.where(over, o.pages - 1, o.pages)
     pause = law.pause(u[1]) + 0.0 * now
     next_at = jnp.where(over, jnp.where(pages > 0, now + pause[None], NEVER), o.next_at)
-    return o._replace(under_way=under_way, pages=pages, next_at=next_at), ended
+    return o._replace(under_way=under_way, pages=pages, next_at=next_at)
 
 
 def _new_session(

@@ -25,17 +25,9 @@ STEPS = 16  # in the shortest round trip
 _FILES = 0.25  # files that begin in a step, at most on average
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
 _DECODES = 16  # most hashes that a receiver compares in a step
+FILE_DRAWS = 6  # random numbers of an open source in a step
 _MOST_NUMBERS = 2e8  # that are remembered in a run
 _LIMITED = 1  # duplicate ACKs that limited transmit needs, which brings about the others
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """An open source: its flows among those of the kind, and the sessions it has room for."""
-
-    first: int
-    count: int
-    sessions: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +53,7 @@ class Kind:
     ticks: bool
     decodes: int  # packets of a step whose hashes a receiver compares; 0 if it remembers nothing
     starts: bool  # sends files
-    sources: tuple[Source, ...]  # open ones that hand files to its flows
+    sessions: int  # places of the open source whose files its flows send; 0 for other flows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +102,7 @@ class KindNumbers(NamedTuple):
     trip: Any  # propagation both ways
     begin: Any  # (n, B)
     min_rto: Any
+    max_rto: Any
     threshold: Any
     floor: Any
     enough: Any  # packets in flight that a loss takes to be found without a timeout
@@ -200,10 +193,10 @@ def _seen(queue: float) -> Arrival:
 
 
 def says_nothing(law: AbstractQueueLaw) -> bool:
-    """Whether a law never marks or drops."""
-    signals = (
-        law.signal(state, _seen(queue)) for state in _probes(law) for queue in (0.0, 9.0, 1e5)
-    )
+    """Whether a law without memory never marks or drops, whatever the queue."""
+    if law.states:
+        return False
+    signals = (law.signal((), _seen(queue)) for queue in _PROBES)
     return not any(float(signal.mark) > 0 or float(signal.drop) > 0 for signal in signals)
 
 
@@ -229,8 +222,17 @@ def _key(group: GroupPlan, flow: FlowPlan) -> Any:
         flows.window, flows.reaction, flows.feedback, flows.marking, flows.estimator, flows.traffic,
     )  # fmt: skip
     rules = (options.echo, options.grow_on_echo, options.recovery, options.integer_windows)
-    first = (options.syn, options.initial_window)
-    return (tuple(map(skeleton, laws)), flow.route, flow.back, rules, first, group.ecn_capable)
+    first = (options.syn, options.initial_window, _gated(flows))
+    source = flow.source if flows.traffic.open else -1  # each has flows of its own
+    return (
+        source,
+        tuple(map(skeleton, laws)),
+        flow.route,
+        flow.back,
+        rules,
+        first,
+        group.ecn_capable,
+    )
 
 
 def _grouped(layout: Plan) -> list[list[int]]:
@@ -272,18 +274,15 @@ def _kind(
         ticks=law.period(ack) is not None,
         decodes=decodes if group.flows.feedback.loads and flows.estimator.remembers else 0,
         starts=flows.traffic.starts,
-        sources=_sources(layout, own),
+        sessions=_sessions(layout, own),
     )
 
 
-def _sources(layout: Plan, own: list[int]) -> tuple[Source, ...]:
-    """The open sources whose flows are in a kind."""
-    place = {number: k for k, number in enumerate(own)}
-    return tuple(
-        Source(place[source.flows[0]], len(source.flows), source.sessions)
-        for source in layout.sources
-        if layout.groups[source.group].flows.traffic.open and source.flows[0] in place
-    )
+def _sessions(layout: Plan, own: list[int]) -> int:
+    """Places of the open source that hands its files to some flows; 0 if none does."""
+    flow = layout.flows[own[0]]
+    is_open = layout.groups[flow.group].flows.traffic.open
+    return layout.sources[flow.source].sessions if is_open else 0
 
 
 def _gated(flows: Flows) -> bool:
@@ -323,7 +322,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
     legs = [[0.0, *(delays[k] for k in flow.route[:-1])] for flow in flows]
     home = [
         [
-            delays[flow.route[-1]] * 0.0 + flow.return_delay,
+            flow.return_delay,
             *(delays[k] for k in flow.back[:-1]),
             *([delays[flow.back[-1]] + flow.home_delay] if flow.back else []),
         ]
@@ -350,6 +349,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         trip=_stack([flow.rtt for flow in flows]),
         begin=None,
         min_rto=option("min_rto"),
+        max_rto=option("max_rto"),
         threshold=_stack([min(g.options.initial_ssthresh, g.max_window) for g in groups]),
         floor=_stack([_floor(group.flows) for group in groups]),
         enough=_stack(enough),
@@ -498,7 +498,7 @@ def draws_of_kind(kind: Kind) -> int:
     """Random numbers that the flows of a kind take in a step."""
     late = kind.marking_point in (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
     rewritten = kind.marking_point is MarkingPoint.REVERSE
-    files = 6 * len(kind.sources) if kind.sources else 2 * kind.count * kind.starts
+    files = FILE_DRAWS if kind.sessions else 2 * kind.count * kind.starts
     each = late * len(kind.route) + rewritten + kind.decodes
     return each * kind.count + files
 
@@ -506,11 +506,8 @@ def draws_of_kind(kind: Kind) -> int:
 def draws_of_port(port: Port) -> int:
     """Random numbers that a link takes in a step."""
     voice = 4 * port.voice
-    if not port.signals and not port.finite:
-        return voice + port.cross
-    spaced = port.blocks + 1 if port.spaced else 0
-    flows = port.flows if port.signals else 0
-    return spaced + flows + port.finite + (port.ticks > 0) + voice + port.cross
+    law = port.signals * (port.flows + port.spaced * (port.blocks + 1))
+    return law + port.finite + (port.ticks > 0) + voice + port.cross
 
 
 def chosen_step(net: Network) -> float:

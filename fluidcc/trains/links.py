@@ -39,10 +39,11 @@ class Offer(NamedTuple):
     """What comes to a link in a step."""
 
     flows: Array  # (N, B) packets of each flow
-    work: Array  # (B) packets of anything else
+    work: Array  # (B) packets of acknowledgements, which are never lost
     number: Array  # (B) the same by number
+    loose: Array  # (B) packets without congestion control, by number
+    loose_work: Array
     voice: Array  # (B) packets for the queue of voice
-    tagged: Array  # (B) of the other packets those that may be marked, by number
     mapped: Array  # (N, B) 1 for flows with a probability of their own
     maps: bool  # whether its first flows have a probability of their own
     chances: Any  # function of the link's probability to theirs (N, B)
@@ -193,8 +194,10 @@ def _voice(
 def _choose(
     port: Port, numbers: PortNumbers, s: PortState, offer: Offer, step: Array, number: Array,
     queue: Array, u: Array,
-) -> tuple[PortState, Array, Array]:  # fmt: skip
-    """The link after its law has seen what arrives; marks and losses (N, B) by it."""
+) -> tuple[PortState, Array, Array, Array]:  # fmt: skip
+    """The link after its law has seen what arrives; marks and losses (N, B) by it, and the share
+    (B) of all packets that it drops.
+    """
     judge, zero = _Judge(port, numbers, offer, step, number), 0.0 * queue
     judged = _Judged(s.law, s.gap, s.armed, queue, zero, zero, zero, zero)
     for j in range(port.blocks):
@@ -211,10 +214,11 @@ def _choose(
         chosen = jnp.floor(own * offer.flows + each)
     chosen = chosen * offer.entry
     marks = chosen * offer.capable * jnp.where(judged.mark[None] < offer.below, 1.0, 0.0)
-    tagged = offer.chances(judged.mark)[0] if offer.maps else judged.chance
-    tagged = tagged if offer.maps or not port.spaced else share
-    s = s._replace(marked=s.marked + offer.tagged * tagged)
-    return s, marks, chosen - marks + jnp.floor(judged.drop[None] * offer.flows + each)
+    others = share if port.spaced else judged.chance
+    others = offer.chances(judged.mark)[0] if offer.maps else others
+    s = s._replace(marked=s.marked + offer.loose * others)
+    forced = jnp.floor(judged.drop[None] * offer.flows + 1 - each)
+    return s, jnp.where(forced > 0, 0.0, marks), chosen - marks + forced, judged.drop
 
 
 def pass_through(
@@ -223,25 +227,30 @@ def pass_through(
 ) -> Outcome:  # fmt: skip
     """One step of a link; `u` are its random numbers."""
     arriving, queue = jnp.sum(offer.flows, axis=0), s.accepted - s.served
-    total, number = arriving + offer.work, arriving + offer.number
+    total = arriving + offer.work + offer.loose_work
+    number = arriving + offer.number + offer.loose
     by_number = s.numbers - s.left if port.counted else queue
     whole = numbers.capacity * step + 0.0 * queue
     room, voice = _voice(port, numbers, s, offer, whole, queue + total)
     marks = losses = jnp.zeros_like(offer.flows)
+    dropped = 0.0 * queue
     if port.signals:
         own = u[: (port.blocks + 1) * port.spaced + port.flows]
-        s, marks, losses = _choose(port, numbers, s, offer, step, number, by_number, own)
+        s, marks, losses, dropped = _choose(port, numbers, s, offer, step, number, by_number, own)
     if port.finite:
         over = by_number + number - room - (numbers.buffer + 1.0)
         over = jnp.ceil(jnp.maximum(over, 0.0) - _WHOLE)
         share = over / jnp.where(number > 0, number, 1.0)
         forced = deal(offer.flows * share[None], u[-1 - (port.ticks > 0)])
         losses, marks = losses + forced, jnp.where(forced > 0, 0.0, marks)
+        dropped = jnp.minimum(dropped + share, 1.0)
     cut = jnp.minimum(losses, offer.flows)
-    kept = jnp.sum(offer.flows - cut, axis=0)
+    kept, passed = jnp.sum(offer.flows - cut, axis=0), 1 - dropped
+    lost = jnp.sum(cut, axis=0) + offer.loose * dropped
     s = s._replace(
-        accepted=s.accepted + kept + offer.work, numbers=s.numbers + kept + offer.number,
-        voice=voice, offered=s.offered + number, dropped=s.dropped + jnp.sum(cut, axis=0),
+        accepted=s.accepted + kept + offer.work + offer.loose_work * passed,
+        numbers=s.numbers + kept + offer.number + offer.loose * passed,
+        voice=voice, offered=s.offered + number, dropped=s.dropped + lost,
         used=s.used + whole - room,
     )  # fmt: skip
     s = s._replace(served=jnp.minimum(s.accepted, s.served + room))

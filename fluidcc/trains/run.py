@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ _PARTS = 20  # parts of a run, for batch means
 _MOST_SAMPLES = 1_000_000
 _SPARE = 4  # rows
 _LARGEST = 256  # by which rows and flows for files are multiplied
+_NOT_A_NUMBER = "a law gave a window or probability that is not a number; check its parameters"
 _POLL = 0.1  # s between reports of progress
 
 
@@ -158,6 +159,8 @@ class _Snapshot:
 
     def __init__(self, run: Run, step: float) -> None:
         self.senders, self.ports = map_tree(np.copy, (run.senders, run.ports))
+        if any(np.isnan(number).any() for number in leaves((self.senders, self.ports))):
+            raise PacketError(_NOT_A_NUMBER)
         self.time = float(run.k) * step
 
 
@@ -238,72 +241,94 @@ def _metrics(layout: Layout, before: _Snapshot, after: _Snapshot, lane: int) -> 
     }
 
 
-@dataclasses.dataclass
-class _Job:
-    """Runs of a network: its layout, the times [s] of snapshots and of samples, and progress."""
+class _Attempt(NamedTuple):
+    """Runs of some seeds: their layout, snapshots, and samples (times, links, lanes)."""
 
     layout: Layout
-    edges: np.ndarray
+    snapshots: list[_Snapshot]
     samples: np.ndarray
-    done: list[float]
-    stopped: bool = False
 
-    def perform(self, k: int, lanes: _Lane | _Lanes) -> tuple[list[_Snapshot], np.ndarray]:
-        """Run to the end: snapshots, and samples (times, links, lanes)."""
-        step, edges, samples = float(self.layout.numbers.step), set(self.edges), set(self.samples)
+
+class _Job:
+    """Runs of a network, with the times [s] of snapshots and of samples."""
+
+    def __init__(self, net: Network, step: float, edges: np.ndarray, samples: np.ndarray) -> None:
+        self._net, self._step, self._edges, self._samples = net, step, edges, samples
+        self._layouts = {1: lay_out(net, step)}  # by scale
+        self.done: dict[int, float] = {}
+        self.stopped = False
+
+    def perform(self, seeds: Sequence[int]) -> _Attempt:
+        """Run some seeds together, with as many rows and flows for files as it takes."""
+        scale = 1
+        while scale <= _LARGEST:
+            layout = self._layouts.get(scale) or lay_out(self._net, self._step, scale)
+            self._layouts[scale] = layout
+            try:
+                return self._attempt(layout, seeds)
+            except _TooSmallError:
+                scale *= 4
+        raise PacketError(
+            "packets are under way for longer, or more files at a time, than any estimate allows; "
+            "give the links a finite buffer, or lower the arrivals of files"
+        )
+
+    def _attempt(self, layout: Layout, seeds: Sequence[int]) -> _Attempt:
+        lanes = _together(layout, seeds)
+        edges, samples = set(self._edges), set(self._samples)
         snapshots, taken, at = [], [], 0
-        for time in map(float, np.union1d(self.edges, self.samples)):
-            target = round(time / step)
+        for time in map(float, np.union1d(self._edges, self._samples)):
+            target = round(time / self._step)
             lanes.advance(target - at)
             at, state = max(at, target), lanes.state()
-            if np.max(state.oldest) > self.layout.shape.rows - _SPARE or is_crowded(state):
+            if np.max(state.oldest) > layout.shape.rows - _SPARE or is_crowded(state):
                 raise _TooSmallError
             if time in edges:
-                snapshots.append(_Snapshot(state, step))
+                snapshots.append(_Snapshot(state, self._step))
             if time in samples:
                 taken.append(sampled(state))
-            self.done[k] = time / self.edges[-1]
+            self.done[seeds[0]] = time / self._edges[-1]
             if self.stopped:
                 raise KeyboardInterrupt
-        return snapshots, np.array(taken)
+        return _Attempt(layout, snapshots, np.array(taken))
+
+
+def _together(layout: Layout, seeds: Sequence[int]) -> _Lane | _Lanes:
+    """Runs of some seeds: by machine code for one, if its laws use operations that have some."""
+    if len(seeds) == 1 and not _on_card():
+        with contextlib.suppress(NotInLoopsError):
+            return _Lane(layout, seeds)
+    return _Lanes(layout, seeds)
 
 
 def _perform(
-    layout: Layout, seeds: Sequence[int], until: float, warmup: float, samples: np.ndarray,
-    progress: Callable[[float], None] | None,
+    net: Network, step: float, seeds: Sequence[int], until: float, warmup: float,
+    samples: np.ndarray, progress: Callable[[float], None] | None,
 ) -> tuple[list[Metrics], list[Metrics], np.ndarray]:  # fmt: skip
     """Metrics of each seed, of the parts of the first, and samples (seeds, times, links)."""
-    edges = np.linspace(warmup, until, _PARTS + 1)
-    together, batches = _batches(layout, seeds)
-    job = _Job(layout, edges, samples, [0.0] * len(together))
-    with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(batches))) as pool:
-        futures = [pool.submit(job.perform, k, lanes) for k, lanes in enumerate(batches)]
+    job = _Job(net, step, np.linspace(warmup, until, _PARTS + 1), samples)
+    together = [list(seeds)] if _on_card() else [[seed] for seed in seeds]
+    with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(together))) as pool:
+        futures = [pool.submit(job.perform, own) for own in together]
         try:
-            _wait(futures, lambda: progress and progress(sum(job.done) / len(batches)))
+            _wait(futures, lambda: progress and progress(sum(job.done.values()) / len(together)))
         except BaseException:
             job.stopped = True
             raise
     found = [
-        (snapshots, taken[..., lane] if len(taken) else taken, lane)
+        (attempt, lane)
         for own, future in zip(together, futures, strict=True)
-        for snapshots, taken in [future.result()]
+        for attempt in [future.result()]
         for lane in range(len(own))
     ]
-    runs = [_metrics(layout, own[0], own[-1], lane) for own, _, lane in found]
-    parts = [_metrics(layout, a, b, 0) for a, b in itertools.pairwise(found[0][0])]
-    return runs, parts, np.stack([taken for _, taken, _ in found])
-
-
-def _batches(
-    layout: Layout, seeds: Sequence[int]
-) -> tuple[list[Sequence[int]], Sequence[_Lane | _Lanes]]:
-    """Seeds that are done together, and their runs: on a card, and if laws use operations that have
-    no machine code, all at once.
-    """
-    if not _on_card():
-        with contextlib.suppress(NotInLoopsError):
-            return [[seed] for seed in seeds], [_Lane(layout, [seed]) for seed in seeds]
-    return [seeds], [_Lanes(layout, seeds)]
+    runs = [_metrics(own.layout, own.snapshots[0], own.snapshots[-1], k) for own, k in found]
+    first, _ = found[0]
+    parts = [_metrics(first.layout, a, b, 0) for a, b in itertools.pairwise(first.snapshots)]
+    return (
+        runs,
+        parts,
+        np.stack([a.samples[..., k] if len(samples) else a.samples for a, k in found]),
+    )
 
 
 def _wait(futures: Sequence[Any], report: Callable[[], Any]) -> None:
@@ -331,34 +356,17 @@ def _series(net: Network, seeds: Sequence[int], times: np.ndarray, values: np.nd
     )
 
 
-def _checked(step: float | None, sample: float | None, until: float) -> None:
-    """Raise PacketError for a step or a time between samples that cannot be."""
-    for name, value in (("step", step), ("sample", sample)):
-        if value is not None and not (isinstance(value, Real) and 0 < value <= until):
-            raise PacketError(f"{name}: expected a time in (0, until] in s, got {value!r}")
+def _checked(step: float | None, sample: float | None, until: float, longest: float) -> None:
+    """Raise PacketError for a step or a time between samples that cannot be; the step may be as
+    long as `longest` [s].
+    """
+    for name, value, most in (("step", step, longest), ("sample", sample, until)):
+        if value is not None and not (isinstance(value, Real) and 0 < value <= most):
+            raise PacketError(f"{name}: expected a time in (0, {most:g}] in s, got {value!r}")
     if sample is not None and until / sample > _MOST_SAMPLES:
         raise PacketError(
             f"sample: expected at least {until / _MOST_SAMPLES:g} s, got {sample:g} s"
         )
-
-
-def _run(
-    net: Network, step: float, seeds: Sequence[int], until: float, warmup: float,
-    times: np.ndarray, progress: Callable[[float], None] | None,
-) -> tuple[list[Metrics], list[Metrics], np.ndarray]:  # fmt: skip
-    """What `_perform` gives, with as many rows and flows for files as it takes."""
-    scale = 1
-    while True:
-        layout = lay_out(net, step, scale)
-        try:
-            return _perform(layout, seeds, until, warmup, times, progress)
-        except _TooSmallError:
-            scale *= 4
-        if scale > _LARGEST:
-            raise PacketError(
-                "packets are under way for longer, or more files at a time, than any estimate "
-                "allows; give the links a finite buffer, or lower the arrivals of files"
-            )
 
 
 def simulate_trains(
@@ -388,7 +396,8 @@ def simulate_trains(
     seeds
         Different whole numbers; each one is an independent run.
     step
-        Step [s]; for None a part of the shortest round trip.
+        Step [s], a fortieth of the measured time at most; for None a part of the shortest round
+        trip.
     estimate_error
         Whether the runs are done with twice the step too, which gives `step_error`.
     sample
@@ -409,17 +418,18 @@ def simulate_trains(
     ((1, 2), 'finished')
     """
     check_times(warmup, until)
-    _checked(step, sample, until)
+    longest = (until - warmup) / _PARTS / (1 + estimate_error)
+    _checked(step, sample, until, longest)
     chosen = checked_seeds(seeds)
-    used = step or chosen_step(net)
+    used = step or min(chosen_step(net), longest)
     count = 0 if sample is None else math.floor(until / sample * (1 + 1e-12)) + 1
     times = (sample or 0.0) * np.arange(count)
-    runs, parts, samples = _run(net, used, chosen, until, warmup, times, progress)
+    runs, parts, samples = _perform(net, used, chosen, until, warmup, times, progress)
     series = None if sample is None else _series(net, chosen, times, samples)
     found = TrainRuns.of(chosen, runs, parts, until=until, warmup=warmup, series=series, step=used)
     if not estimate_error:
         return found
-    coarse, parts, _ = _run(net, 2 * used, chosen, until, warmup, np.zeros(0), None)
+    coarse, parts, _ = _perform(net, 2 * used, chosen, until, warmup, np.zeros(0), None)
     rough = TrainRuns.of(chosen, coarse, parts, until=until, warmup=warmup)
     return dataclasses.replace(found, step_error=_apart(found.mean, rough.mean))
 

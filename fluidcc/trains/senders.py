@@ -114,6 +114,7 @@ class _Response:
         over = timed | (self.heard.known > resent)
         backoff = jnp.where(self.after & self.spoke, 1.0, s.backoff)
         timer = jnp.maximum(self.p.min_rto, 2 * self.rtt) * backoff
+        timer = jnp.minimum(timer, self.p.max_rto)
         self.s = self.s._replace(
             law=_chosen(stalled, self.rules.with_window(law, 1.0 + zero), law),
             threshold=jnp.where(fresh, _threshold(target), s.threshold),

@@ -37,11 +37,10 @@ class FileState(NamedTuple):
     pages: Array  # left of that session; 0 for no end
     owner: Array  # place of the session that an object belongs to
     requested_at: Array  # s
-    ended_at: Array  # s
     transfers: Array  # ended
     span_sum: Array  # s
     span_squares: Array
-    open: tuple[OpenState, ...]
+    open: OpenState | tuple[()]
 
 
 class SenderState(NamedTuple):
@@ -185,13 +184,10 @@ def _first_files(kind: Kind, numbers: KindNumbers, starts: Any) -> FileState | t
     zero = np.zeros_like(starts)
     lanes = starts.shape[1]
     pages = np.ceil(np.minimum(np.asarray(numbers.traffic.pages(0.5), float), _LARGEST)) + zero
-    sources = []
-    for source in kind.sources:
-        places = np.zeros((source.sessions, lanes))
-        one = np.zeros(lanes)
-        sources.append(OpenState(one, one, places, places, places, places + NEVER, one))
+    one, places = np.zeros(lanes), np.zeros((kind.sessions, lanes))
+    source = OpenState(one, one, places, places, places, places + NEVER, one)
     return FileState(
-        starts + zero, pages, zero, zero, zero - NEVER, zero, zero, zero, tuple(sources)
+        starts + zero, pages, zero, zero, zero, zero, zero, source if kind.sessions else ()
     )
 
 
@@ -232,5 +228,5 @@ def sampled(run: Run) -> np.ndarray:
 
 def is_crowded(run: Run) -> bool:
     """Whether an open source had more files at a time than flows."""
-    sources = (o for s in run.senders if s.files for o in s.files.open)
+    sources = (s.files.open for s in run.senders if s.files and s.files.open)
     return any(bool(np.any(np.asarray(o.crowded) > 0)) for o in sources)
