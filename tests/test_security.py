@@ -31,6 +31,7 @@ ALLOWED = {
     ("sweep/workers.py", "pickle.loads"): "a job that the parent process sent over a pipe",
     ("executables.py", "pickle.loads"): "a file of the user's own folder, by its digest",
     ("executables.py", "compile"): "a program that JAX has lowered",
+    ("loops.py", "load"): "numbers of a file of the user's own folder, by its digest",
     ("kept_modules.py", "exec_module"): "a module whose text is made from the laws, by its digest",
     ("lab/bound.py", "sympify"): "expressions that the bound's own code makes",
     ("packets/compile.py", "sympify"): "what a law gave for symbols",

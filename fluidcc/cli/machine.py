@@ -28,7 +28,7 @@ _UNTIL = 1.0  # [s]: compiled code does not depend on it
 
 _CONTENTS = {
     "programs": "compiled by JAX", "warp": "compiled kernels", "results": "runs for figures",
-    "faults": "reports of failures",
+    "faults": "reports of failures", "loops": "steps of trains",
 }  # fmt: skip
 _ITSELF_FROM = (0, 12)  # from this version JAX compiles loops as a whole by default
 
@@ -226,7 +226,7 @@ def _cache(folder: Path) -> Finding:
     )
     size = as_text(float(sum(file.stat().st_size for file in files)))
     bad = damaged(folder)
-    if folder.name in ("results", "programs"):
+    if folder.name in ("results", "programs", "loops"):
         bad = [file for file in files if not is_sound(file, file.read_bytes())]
     if not bad:
         return Finding("cache", folder.name, f"{name}: {len(files)} files, {size}")

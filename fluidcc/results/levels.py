@@ -85,8 +85,8 @@ def choose_level(
 
     Trains hold against themselves what they refuse, that a longer step gives another queue
     (`depends_on_step`), and heavy losses (`loses_most`); the population, that its fluctuations
-    are not small; mean windows, an equilibrium that is not regular or a validity warning. Packets are not
-    asked.
+    are not small; mean windows, an equilibrium that is not regular or a validity warning. Packets
+    are not asked.
 
     Parameters
     ----------

@@ -79,7 +79,14 @@ class _Step:
                 total = total + read_flows(ring, event_row(time), kind.offsets[hop], kind.count)
         return total
 
+    def come(self, kind: Kind, path: _Path) -> Array:
+        """Packets (n, B) that have come along a path, without those lost on it, since the start."""
+        ring = self.record.sent[kind.number]
+        sent = whole(between_flows(ring, path.sent, 0, kind.count))
+        return sent - self.lost(kind, path.came)
+
     def now(self) -> Array:
+        """The time (1, 1) at the end of the step, in steps."""
         return self.k.astype(float)[None, None]
 
     def hear(self, kind: Kind, p: KindNumbers, s: SenderState) -> tuple[senders.Heard, Array]:
@@ -142,20 +149,15 @@ class _Step:
                     here = run.senders[kind.number].sent
                 else:
                     path = self.back_to(kind, p, self.now() - p.legs[hop] / numbers.step, hop)
-                    sent = whole(
-                        between_flows(self.record.sent[kind.number], path.sent, 0, kind.count)
-                    )
-                    here = jnp.maximum(sent - self.lost(kind, path.came), before)
+                    here = jnp.maximum(self.come(kind, path), before)
                 parts.append(here - before)
                 arrived[kind.number][hop] = here
                 facts.append((kind, p))
             for hop in (h for h, k in enumerate(kind.back) if k == link):
                 end = self.to_receiver(kind, p, self.now() - p.home[hop] / numbers.step, hop)
                 path = self.back_to(kind, p, end, len(kind.route))
-                sent = whole(between_flows(self.record.sent[kind.number], path.sent, 0, kind.count))
-                came = sent - self.lost(kind, path.came)
                 before = returned[kind.number][hop]
-                total = jnp.maximum(jnp.sum(came, axis=0), before)
+                total = jnp.maximum(jnp.sum(self.come(kind, path), axis=0), before)
                 number = number + total - before
                 work = work + (total - before) * jnp.max(p.ack[hop])
                 returned[kind.number][hop] = total
@@ -173,11 +175,11 @@ class _Step:
                 if kind.marking_point not in LATE:
                     marks.append(jnp.zeros((kind.count, chance.shape[0])))
                     continue
-                place = read(self.record.ports[link].place, self.now())
-                path = self.back_to(kind, p, place - p.legs[hop] / numbers.step, hop)
-                sent = whole(between_flows(self.record.sent[kind.number], path.sent, 0, kind.count))
-                before = departed[kind.number][hop]
-                here = jnp.maximum(sent - self.lost(kind, (*path.came, place)), before)
+                before, path = (
+                    departed[kind.number][hop],
+                    self.back_to(kind, p, self.now(), hop + 1),
+                )
+                here = jnp.maximum(self.come(kind, path), before)
                 departed[kind.number][hop] = here
                 u = self.draw(kind.count)
                 own = p.marking.probability(chance, p.window) if kind.mapped else chance
