@@ -279,7 +279,7 @@ def compare(
     coarse += [] if seen else ran
     late = points >= warmup
     sides = _Sides(as_fluid(net), asked, choice, eq, noise, fluid, trains, packets, late, coarse)
-    rows = (*_link_rows(sides), *_flow_rows(sides))
+    rows = (*_link_rows(sides), *_flow_rows(net, sides))
     message = _without_period(coarse, until / (wanted - 1)) if coarse else ""
     return Comparison(
         rows, asked, *choice, eq, noise, fluid, trains, packets, until, warmup, warnings, refused,
@@ -486,8 +486,8 @@ def _oscillation(runs: PacketRuns, name: str, coarse: bool) -> tuple[_Seen, _See
     return _over(spread), _over(seen) if 2 * len(seen) > len(runs.runs) else _UNSEEN
 
 
-def _flow_rows(sides: _Sides) -> list[Row]:
-    rows, net, fluid = [], sides.net, sides.fluid
+def _flow_rows(net: Network, sides: _Sides) -> list[Row]:
+    rows, fluid = [], sides.fluid
     both = [throughputs(own) for own in (sides.eq, sides.noise.equilibrium)]
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if name not in sides.eq.flows:  # files that come by themselves

@@ -102,12 +102,12 @@ class _Judged(NamedTuple):
 
 
 class _Judge:
-    """A queue law that sees the arrivals of a step in parts, a packet or a few at a time."""
+    """A queue law that sees the arrivals of a step a packet or a few at a time, of a mean size."""
 
     def __init__(
-        self, port: Port, numbers: PortNumbers, offer: Offer, step: Array, total: Array
+        self, port: Port, numbers: PortNumbers, offer: Offer, step: Array, total: Array, size: Array
     ) -> None:
-        self._port, self._numbers, self._offer = port, numbers, offer
+        self._port, self._numbers, self._offer, self._size = port, numbers, offer, size
         self._part, self._span = total / port.blocks, step / port.blocks
         self._capacity = numbers.capacity + 0.0 * total
 
@@ -120,7 +120,8 @@ class _Judge:
             idle = jnp.maximum(served - part - found, 0.0)
             x = _add(x, law.on_arrival(x, Arrival(idle, 0 * idle, 0 * idle, capacity, 0 * idle)))
         seen = found + 1.0 if port.counts_service else waiting(found)
-        x = _add(x, law.on_arrival(x, Arrival(part, self._span + 0 * part, seen, capacity)))
+        arrival = Arrival(part, self._span + 0 * part, seen, capacity, self._size)
+        x = _add(x, law.on_arrival(x, arrival))
         one = Arrival(1 + 0 * part, self._span / ops.maximum(part, _TINY), seen, capacity)
         said = law.signal(x, one)
         mark, forced = said.mark + 0 * part, said.drop + 0 * part
@@ -198,7 +199,9 @@ def _choose(
     """The link after its law has seen what arrives; marks and losses (N, B) by it, and the share
     (B) of all packets that it drops.
     """
-    judge, zero = _Judge(port, numbers, offer, step, number), 0.0 * queue
+    work = jnp.sum(offer.flows, axis=0) + offer.work + offer.loose_work
+    size = jnp.where(number > 0, work / jnp.where(number > 0, number, 1.0), 1.0)
+    judge, zero = _Judge(port, numbers, offer, step, number, size), 0.0 * queue
     judged = _Judged(s.law, s.gap, s.armed, queue, zero, zero, zero, zero)
     for j in range(port.blocks):
         judged = judge.see(judged, u[j if port.spaced else 0])
