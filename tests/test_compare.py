@@ -9,7 +9,7 @@ import fluidcc as fc
 from fluidcc.laws import RED, HalveOnly, Loss, PerMark, Reno
 from fluidcc.results.compare import throughputs
 from fluidcc.results.latex import queue_equations, sender_equations
-from fluidcc.results.levels import LEVELS, choose_level
+from fluidcc.results.levels import LEVELS, choose_level, depends_on_step, loses_most
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,16 @@ def test_trains_are_trusted_unless_they_refuse():
     assert rule("misra2003/mixed").level == "trains"
     level, reason = rule("hollot2001/pi", against="flows.x: a law without trains")
     assert level == "population" and reason.endswith("trains: flows.x: a law without trains")
+
+
+def test_trains_hold_heavy_losses_and_the_step_against_themselves():
+    heavy = fc.simulate_trains(fc.load("qazi2010/two_droptail"), until=12.0, warmup=2.0)
+    assert loses_most(heavy).startswith("flows.bmcc: ")
+    span = {"until": 60.0, "warmup": 20.0, "seeds": (1, 2, 3), "estimate_error": True}
+    relay = fc.simulate_trains(fc.load("durresi2001/ten_front_59ms"), **span)
+    assert depends_on_step(relay).startswith("links.bottleneck: twice the step changes the queue")
+    smooth = fc.simulate_trains(fc.load("hollot2001/slow"), **span)
+    assert not loses_most(smooth) and not depends_on_step(smooth)
 
 
 def test_a_network_that_trains_refuse_is_compared_all_the_same():

@@ -1,1 +1,1 @@
-"""Trains of packets: flows as individuals, packets as fluid amounts, signals as single events."""
+"""Trains of packets: flows as individuals, packets in steps, signals as single events."""
