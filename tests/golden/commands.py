@@ -63,8 +63,8 @@ LONG = (
     "--subject-to phase_margin>=40 --until 20 --seeds 2",
     "optimize misra2003/mixed --vary links.bottleneck.queue.p_max=0.05:0.9 --minimize "
     "packets.queue_mean --trials 6 --until 10 --seeds 2",
-    "compare misra2003/mixed --levels mean,population,packets --no-trajectory --until 12 --warmup 4 "
-    "--seeds 2",
+    "compare misra2003/mixed --levels mean,population,packets --no-trajectory --until 12 "
+    "--warmup 4 --seeds 2",
     "list", "list laws", "list quantities", "list figures",
 )  # fmt: skip
 
