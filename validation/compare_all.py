@@ -104,7 +104,7 @@ def seeds_needed(rows: list[dict[str, Any]]) -> int:
 
 
 def judge(name: str) -> dict[str, Any]:
-    """The record of one scenario; a failure is told in it."""
+    """The record of one scenario; if it failed, the error."""
     began = time.process_time()
     found: dict[str, Any] = {"scenario": name}
     try:

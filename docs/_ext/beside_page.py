@@ -51,7 +51,6 @@ def _by_level(rows: Sequence[Beside]) -> list[str]:
 
 _LEVELS = {"queue": "mean queue", "queue_std": "standard deviation of the queue",
            "mark_fraction": "marks", "goodput": "goodput"}  # fmt: skip
-_WORST = 10  # scenarios
 
 
 def _levels(rows: Sequence[Beside]) -> list[str]:
@@ -80,26 +79,24 @@ def _levels(rows: Sequence[Beside]) -> list[str]:
     return [*lines, ""]
 
 
-def _worst(rows: Sequence[Beside]) -> list[str]:
-    """Scenarios in which mean windows are off most, with the other levels and why."""
-    queues = [row for row in rows if row.kind == "queue"]
-    errors = {row: row.error_of(row.equilibrium) for row in queues}
-    worst = sorted((row for row in queues if errors[row] is not None),
-                   key=lambda row: -abs(errors[row] or 0.0))[:_WORST]  # fmt: skip
+def _every(rows: Sequence[Beside]) -> list[str]:
+    """The queue of every scenario by packets, and how far each level is off."""
     lines = [
-        "## The largest errors of mean windows",
-        "",
-        "| queue | packets ± deviation | mean windows | population | noise is refused as |",
-        "|---|---|---|---|---|",
-    ]
-    for row in [*worst, *(row for row in queues if row.scenario == "misra2003/mixed")]:
-        spread = next(
-            other.packets for other in rows
-            if (other.scenario, other.quantity) == (row.scenario, f"{row.quantity}_std")
-        )  # fmt: skip
+        "## Every queue", "",
+        "Packets beside the mean queue of each level, with its relative error, and the relative "
+        "error of the standard deviation by trains. Queues of a packet at most are left out.", "",
+        "| link | packets ± deviation | mean windows | population | trains | deviation | trusted |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    named = {(row.scenario, row.quantity): row for row in rows}
+    for row in judged(rows, "queue"):
+        spread = named[row.scenario, f"{row.quantity}_std"]
+        error = spread.error_of(spread.trains)
         lines.append(
-            f"| `{row.scenario}`, {row.quantity.split('.')[1]} | {row.packets:.3g} ± {spread:.3g} "
-            f"| {_beside(row.equilibrium, row)} | {_beside(row.population, row)} | {row.refused} |"
+            f"| `{row.scenario}` {row.quantity.split('.')[1]} "
+            f"| {row.packets:.3g} ± {spread.packets:.3g} | {_beside(row.equilibrium, row)} "
+            f"| {_beside(row.population, row)} | {_beside(row.trains, row)} "
+            f"| {'' if error is None else f'{error:+.0%}'} | {row.level} |"
         )
     return [*lines, ""]
 
@@ -110,7 +107,7 @@ def _beside(value: float | None, row: Beside) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Medians of the errors, by level and by validity warning, and the largest ones."""
+    """Medians of the errors, by validity warning and by level, and every queue."""
     rows = table()
     lines = [
         "## Errors over all scenarios", "",
@@ -121,6 +118,6 @@ def pages() -> dict[str, str]:
         "|---" * (len(_KINDS) + 2) + "|",
         _row("none", [row for row in rows if not row.validity_warnings]),
         *(_row(cause, own) for cause, own in causes(rows).items()), "",
-        *_by_level(rows), *_levels(rows), *_worst(rows),
+        *_by_level(rows), *_levels(rows), *_every(rows),
     ]  # fmt: skip
     return {"theory/beside.md": "\n".join(lines)}

@@ -23,7 +23,7 @@ class Heard(NamedTuple):
     known: Array  # packets sent that are now known to have come or been lost, since the start
     lost: Array  # those lost
     marks: Array  # since the start
-    quenched: Array  # losses told by quenches, since the start
+    quenched: Array  # losses known by quenches, since the start
     load: Array
     rtt: Array  # s
     modified: Array  # probability that an ACK of now was rewritten

@@ -110,7 +110,7 @@ class PortRecord(NamedTuple):
     accepted: Array  # (L, B) packets
     place: Array  # (L, B) time at which the packet that leaves now came
     number: Array  # (L, B) packets by number rather than by work; (0, B) if that is the same
-    load: Array  # (L, B) load factor told; (0, B) if there is none
+    load: Array  # (L, B) load factor that senders hear; (0, B) if there is none
     chance: Array  # (L, B) probability of a signal to ACKs that pass; (0, B) if none is rewritten
     lost: Array  # (L, N, B) of each flow, packets
     marks: Array  # (L, N, B) of each flow
