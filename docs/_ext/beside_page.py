@@ -29,9 +29,7 @@ _SAID = {"queue": "mean queue", "queue_std": "its standard deviation", "mark_fra
 
 
 def _by_level(rows: Sequence[Beside]) -> list[str]:
-    """Errors of every level, and scenarios for which none applies; nothing of an older table."""
-    if not any(row.level for row in rows):
-        return []
+    """Errors of every level, and scenarios for which none applies."""
     heads = [f"{_SAID[kind]}, within {most:.0%}" for kind, most in WITHIN.items()]
     lines = [
         "## Errors by level", "",

@@ -282,6 +282,11 @@ def sample_times(plan: Plan, period: float | None, until: float, runs: int) -> n
             f"sample: expected at least {least:g} s, or fewer seeds, which makes "
             f"{_MOST} numbers, got {period:g} s"
         )
+    return times_of(period, until)
+
+
+def times_of(period: float, until: float) -> np.ndarray:
+    """Times 0, `period`, 2 `period` ... up to `until` [s]."""
     return period * np.arange(math.floor(until / period * (1 + 1e-12)) + 1)
 
 
@@ -397,11 +402,12 @@ def dataset(
     import xarray as xr  # heavy, and most runs do without
 
     net = plan.net
-    variables = {}
+    variables, kinds = {}, set()
     for name in runs[0]:
         kind = name.split("_")[0]
         about = attributes("links" if kind == "link" else "flows", name)
         variables[name] = (("seed", "time", kind), np.stack([run[name] for run in runs]), about)
+        kinds.add(kind)
     groups = [g for k, g in enumerate(net.flow_names) for _ in plan.members(k)]
     coordinates = {
         "seed": list(seeds),
@@ -410,7 +416,8 @@ def dataset(
         "group": list(net.flow_names),
         "flow_group": ("flow", groups),
     }
-    return xr.Dataset(variables, coordinates)
+    known = {"seed", "time", *kinds, *(["flow_group"] * ("flow" in kinds))}
+    return xr.Dataset(variables, {k: v for k, v in coordinates.items() if k in known})
 
 
 def half_width(values: np.ndarray) -> np.ndarray:

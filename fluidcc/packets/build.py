@@ -34,7 +34,7 @@ _MOMENTS = {
 }
 
 
-def _averages(law: AbstractQueueLaw) -> bool:
+def averages(law: AbstractQueueLaw) -> bool:
     """Whether a queue law decides by an average of its own that packets move, not time."""
     state, pause = law.start(1.0), Arrival(count=0.0, elapsed=1.0, queue=0.0, capacity=1.0)
     pairs = zip(leaves(state), leaves(law.on_arrival(state, pause)), strict=True)
@@ -131,7 +131,7 @@ class Simulation:
             counts_system=law.counts_service,
             **hooks.addresses,
             block=self._array(hooks.block),
-            averages=_averages(law),
+            averages=averages(law),
             period=shortest,
             spread=longest - shortest,
             timer=timer,

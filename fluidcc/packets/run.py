@@ -368,7 +368,7 @@ def simulate_packets(
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [pool.submit(batch.perform, k) for k in range(len(chosen))]
         try:
-            _wait(jobs, batch, progress)
+            wait_for(jobs, lambda: progress and progress(batch.fraction()))
         except KeyboardInterrupt:
             batch.stop.set()
         except BaseException:
@@ -377,14 +377,14 @@ def simulate_packets(
     return _collect(batch, jobs, warmup)
 
 
-def _wait(jobs: list, batch: _Batch, progress: Progress | None) -> None:
+def wait_for(jobs: Iterable[concurrent.futures.Future], report: Callable[[], Any]) -> None:
+    """Wait for runs, with a report from time to time; raises what one of them raises."""
     waiting = set(jobs)
     while waiting:
-        _, waiting = concurrent.futures.wait(waiting, _POLL, concurrent.futures.FIRST_EXCEPTION)
-        for job in set(jobs) - waiting:
+        done, waiting = concurrent.futures.wait(waiting, _POLL, concurrent.futures.FIRST_EXCEPTION)
+        for job in done:
             job.result()
-        if progress is not None:
-            progress(batch.fraction())
+        report()
 
 
 def _collect(batch: _Batch, jobs: list, warmup: float) -> PacketRuns:

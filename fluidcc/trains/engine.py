@@ -9,7 +9,7 @@ from fluidcc.executables import compile_once
 from fluidcc.laws.law import MarkingPoint
 from fluidcc.trains import links, senders
 from fluidcc.trains.files import advance_files
-from fluidcc.trains.layout import FILE_DRAWS, Kind, KindNumbers, Numbers, Shape, draws_of_port
+from fluidcc.trains.layout import FILE_DRAWS, LATE, Kind, KindNumbers, Numbers, Shape, draws_of_port
 from fluidcc.trains.rings import (
     between,
     between_flows,
@@ -20,7 +20,7 @@ from fluidcc.trains.rings import (
     whole,
     write,
 )
-from fluidcc.trains.state import LATE, Run, SenderState
+from fluidcc.trains.state import Run, SenderState
 
 Array = Any
 

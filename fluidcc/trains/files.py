@@ -12,14 +12,13 @@ import numpy as np
 from fluidcc.arrays import jnp
 from fluidcc.programs import map_tree
 from fluidcc.trains.layout import Kind, KindNumbers
-from fluidcc.trains.state import NEVER, FileState, OpenState
+from fluidcc.trains.state import LARGEST, NEVER, FileState, OpenState
 
 Array = Any
-_LARGEST = 1e9  # packets of a file, objects of a page, pages of a session
 
 
 def _count(value: Array) -> Array:
-    return jnp.ceil(jnp.clip(value, 1.0, _LARGEST))
+    return jnp.ceil(jnp.clip(value, 1.0, LARGEST))
 
 
 def _pick(values: Array, chosen: Array) -> Array:

@@ -17,10 +17,12 @@ from fluidcc.laws.law import AbstractQueueLaw, Ack, Arrival, MarkingPoint, Since
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.voice import Voice
 from fluidcc.module import skeleton
+from fluidcc.packets.build import averages
 from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import Flows, Link, Network, link_delays, repeated
 
+LATE = (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
 STEPS = 16  # in the shortest round trip
 _FILES = 0.25  # files that begin in a step, at most on average
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
@@ -209,12 +211,6 @@ def is_spaced(law: AbstractQueueLaw) -> bool:
     )
 
 
-def _averages(law: AbstractQueueLaw) -> bool:
-    from fluidcc.packets.build import _averages
-
-    return _averages(law)
-
-
 def _key(group: GroupPlan, flow: FlowPlan) -> Any:
     """What flows of one kind have in common."""
     flows, options = group.flows, group.options
@@ -377,7 +373,7 @@ def _port(net: Network, k: int, flows: int, counted: bool, rewrites: bool, step:
         blocks=max(1, min(_BLOCKS, math.ceil(float(link.capacity) * step))),
         ticks=0 if law.period is None else max(1, math.ceil(step / period)),
         spaced=is_spaced(law),
-        averages=_averages(law),
+        averages=averages(law),
         waits=law.waits,
         counts_service=law.counts_service,
         finite=math.isfinite(float(link.buffer)),
@@ -496,7 +492,7 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
 
 def draws_of_kind(kind: Kind) -> int:
     """Random numbers that the flows of a kind take in a step."""
-    late = kind.marking_point in (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
+    late = kind.marking_point in LATE
     rewritten = kind.marking_point is MarkingPoint.REVERSE
     files = FILE_DRAWS if kind.sessions else 2 * kind.count * kind.starts
     each = late * len(kind.route) + rewritten + kind.decodes

@@ -18,11 +18,10 @@ from fluidcc.loops import Loops, NotInLoopsError
 from fluidcc.machine import card
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
-from fluidcc.packets.accounts import Metrics, PacketRuns, ratio
+from fluidcc.packets.accounts import Metrics, PacketRuns, dataset, ratio, times_of
 from fluidcc.packets.plan import PacketError
-from fluidcc.packets.run import check_times, checked_seeds
+from fluidcc.packets.run import check_times, checked_seeds, wait_for
 from fluidcc.programs import leaves, map_tree, unflatten
-from fluidcc.quantities import attributes
 from fluidcc.scenario.network import Network
 from fluidcc.trains.layout import Layout, Shape, chosen_step, lay_out
 from fluidcc.trains.state import Run, first, is_crowded, sampled
@@ -32,7 +31,6 @@ _MOST_SAMPLES = 1_000_000
 _SPARE = 4  # rows
 _LARGEST = 256  # by which rows and flows for files are multiplied
 _NOT_A_NUMBER = "a law gave a window or probability that is not a number; check its parameters"
-_POLL = 0.1  # s between reports of progress
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -304,14 +302,14 @@ def _together(layout: Layout, seeds: Sequence[int]) -> _Lane | _Lanes:
 def _perform(
     net: Network, step: float, seeds: Sequence[int], until: float, warmup: float,
     samples: np.ndarray, progress: Callable[[float], None] | None,
-) -> tuple[list[Metrics], list[Metrics], np.ndarray]:  # fmt: skip
-    """Metrics of each seed, of the parts of the first, and samples (seeds, times, links)."""
+) -> tuple[list[Metrics], list[Metrics], Any]:  # fmt: skip
+    """Metrics of each seed, of the parts of the first, and series at the times of samples."""
     job = _Job(net, step, np.linspace(warmup, until, _PARTS + 1), samples)
     together = [list(seeds)] if _on_card() else [[seed] for seed in seeds]
     with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(together))) as pool:
         futures = [pool.submit(job.perform, own) for own in together]
         try:
-            _wait(futures, lambda: progress and progress(sum(job.done.values()) / len(together)))
+            wait_for(futures, lambda: progress and progress(sum(job.done.values()) / len(together)))
         except BaseException:
             job.stopped = True
             raise
@@ -324,36 +322,8 @@ def _perform(
     runs = [_metrics(own.layout, own.snapshots[0], own.snapshots[-1], k) for own, k in found]
     first, _ = found[0]
     parts = [_metrics(first.layout, a, b, 0) for a, b in itertools.pairwise(first.snapshots)]
-    return (
-        runs,
-        parts,
-        np.stack([a.samples[..., k] if len(samples) else a.samples for a, k in found]),
-    )
-
-
-def _wait(futures: Sequence[Any], report: Callable[[], Any]) -> None:
-    """Wait for runs, with a report from time to time; raises what one of them raises."""
-    waiting = set(futures)
-    while waiting:
-        _, waiting = concurrent.futures.wait(waiting, _POLL, concurrent.futures.FIRST_EXCEPTION)
-        for future in set(futures) - waiting:
-            future.result()
-        report()
-
-
-def _series(net: Network, seeds: Sequence[int], times: np.ndarray, values: np.ndarray) -> Any:
-    """Packets in the system of each link, by seed and time."""
-    import xarray as xr  # heavy, and most runs do without
-
-    about = attributes("links", "link_number_in_system")
-    return xr.Dataset(
-        {"link_number_in_system": (("seed", "time", "link"), values, about)},
-        {
-            "seed": list(seeds),
-            "time": ("time", times, {"units": "s"}),
-            "link": list(net.link_names),
-        },
-    )
+    taken = [{"link_number_in_system": own.samples[..., k]} for own, k in found if len(samples)]
+    return runs, parts, dataset(first.layout.plan, samples, seeds, taken) if taken else None
 
 
 def _checked(step: float | None, sample: float | None, until: float, longest: float) -> None:
@@ -422,10 +392,8 @@ def simulate_trains(
     _checked(step, sample, until, longest)
     chosen = checked_seeds(seeds)
     used = step or min(chosen_step(net), longest)
-    count = 0 if sample is None else math.floor(until / sample * (1 + 1e-12)) + 1
-    times = (sample or 0.0) * np.arange(count)
-    runs, parts, samples = _perform(net, used, chosen, until, warmup, times, progress)
-    series = None if sample is None else _series(net, chosen, times, samples)
+    times = np.zeros(0) if sample is None else times_of(sample, until)
+    runs, parts, series = _perform(net, used, chosen, until, warmup, times, progress)
     found = TrainRuns.of(chosen, runs, parts, until=until, warmup=warmup, series=series, step=used)
     if not estimate_error:
         return found

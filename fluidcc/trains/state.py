@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.laws.law import MarkingPoint
 from fluidcc.programs import map_tree
-from fluidcc.trains.layout import Kind, KindNumbers, Numbers, PortNumbers, Shape
+from fluidcc.trains.layout import LATE, Kind, KindNumbers, Numbers, PortNumbers, Shape
 
 Array = Any
 NEVER = 1e18  # s
-LATE = (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
-_LARGEST = 1e9  # pages of a session
+LARGEST = 1e9  # packets of a file, objects of a page, pages of a session
 
 
 class OpenState(NamedTuple):
@@ -183,7 +181,7 @@ def _first_files(kind: Kind, numbers: KindNumbers, starts: Any) -> FileState | t
         return ()
     zero = np.zeros_like(starts)
     lanes = starts.shape[1]
-    pages = np.ceil(np.minimum(np.asarray(numbers.traffic.pages(0.5), float), _LARGEST)) + zero
+    pages = np.ceil(np.minimum(np.asarray(numbers.traffic.pages(0.5), float), LARGEST)) + zero
     one, places = np.zeros(lanes), np.zeros((kind.sessions, lanes))
     source = OpenState(one, one, places, places, places, places + NEVER, one)
     return FileState(

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from constant import Constant
 
 import fluidcc as fc
 from fluidcc import ops
@@ -22,19 +23,6 @@ from fluidcc.laws.parameters import param, state
 
 VALIDATION = Path(__file__).parents[2] / "validation"
 TRIP, CAPACITY = 0.1, 2000.0
-
-
-class Constant(AbstractQueueLaw):
-    """Marks or drops every packet with one probability."""
-
-    name: ClassVar[str] = "constant"
-    source: ClassVar[str] = "this test"
-    p: float = param(0.1, "p", unit="1", doc="probability of a mark", within="[0, 1]")
-    d: float = param(0.0, "d", unit="1", doc="probability of a loss", within="[0, 1]")
-
-    def signal(self, x, seen):
-        """The same to all."""
-        return Signal(self.p + 0.0 * seen.queue, self.d + 0.0 * seen.queue)
 
 
 def constant(p, *, drop=0.0, n=40, window=None, reaction=None, capacity=CAPACITY):

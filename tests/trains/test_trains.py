@@ -5,10 +5,10 @@ of the seeds, unless a test says where its own comes from.
 """
 
 import math
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from constant import Constant
 
 import fluidcc as fc
 from fluidcc.laws import (
@@ -24,8 +24,6 @@ from fluidcc.laws import (
     Reno,
     Web,
 )
-from fluidcc.laws.law import AbstractQueueLaw, Signal
-from fluidcc.laws.parameters import param
 from fluidcc.packets.plan import PacketError
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import Start
@@ -35,18 +33,6 @@ from fluidcc.trains.run import _Lane, begun, keys
 
 SEEDS = (1, 2, 3, 4)
 UNLIKE = ("hollot2001/pi", "akujobi2002/homogeneous_tcp", "govindaswamy2012/red_ecn")
-
-
-class Constant(AbstractQueueLaw):
-    """Marks or drops packets with one probability."""
-
-    name: ClassVar[str] = "constant"
-    source: ClassVar[str] = "test"
-    p: float = param(0.0, "p", unit="1", doc="probability of a mark", within="[0, 1]")
-    d: float = param(0.0, "d", unit="1", doc="probability of a loss", within="[0, 1]")
-
-    def signal(self, x: Any, seen: Any) -> Signal:
-        return Signal(self.p + 0.0 * seen.queue, self.d + 0.0 * seen.queue)
 
 
 def flows(count, **changes):

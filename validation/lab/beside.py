@@ -72,7 +72,7 @@ def table(file: Path | None = None) -> list[Beside]:
     ``validation/compare_all.csv``, if it is there.
     """
 
-    def number(text: str | None) -> float | None:
+    def number(text: str) -> float | None:
         return float(text) if text else None
 
     file, found = file or bundled("validation") / "compare_all.csv", []
@@ -94,12 +94,11 @@ def table(file: Path | None = None) -> list[Beside]:
                 number(row["equilibrium"]),
                 number(row["population"]),
                 row["refused"],
-                # tables from before trains have none of these
-                number(row.get("trains")),
-                number(row.get("trains_ci95")),
-                number(row.get("recommended")),
-                row.get("level", ""),
-                row.get("level_reason", ""),
+                number(row["trains"]),
+                number(row["trains_ci95"]),
+                number(row["recommended"]),
+                row["level"],
+                row["level_reason"],
             )
         )
     return found
