@@ -301,11 +301,11 @@ def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):
     """Ctrl-C after the first run."""
     from fluidcc.packets import run as packets
 
-    def wait(jobs, watch, progress):
-        jobs[0].result()
+    def interrupt(jobs, report):
+        next(iter(jobs)).result()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(packets, "_wait", wait)
+    monkeypatch.setattr(packets, "wait_for", interrupt)
     code, out, err = run("packets", SLOW, "--until", "60", "--seeds", "12", "--json")
     found = json.loads(out)
     assert code == 3 and found["status"] == "interrupted"
