@@ -220,6 +220,10 @@ def _dense(loop: Loop, w: Array, log: Array) -> tuple[Array, Array]:
     while doubt.any():
         at = np.flatnonzero(doubt)
         middle = np.sqrt(w[at] * w[at + 1])
+        jumps = (middle <= w[at]) | (middle >= w[at + 1])
+        if len(w) > _MOST_NODES or jumps.any():
+            near = middle[np.argmax(jumps)]
+            raise ArithmeticError(f"the loop's phase cannot be followed near {near:.6g} rad/s")
         inside = _log(loop(middle))
         one, two = inside - log[at], log[at + 1] - inside
         one, two = _principal(one), _principal(two)
@@ -229,8 +233,6 @@ def _dense(loop: Loop, w: Array, log: Array) -> tuple[Array, Array]:
         place = at + np.arange(len(at))
         doubt[place] |= rough
         doubt[place + 1] |= rough
-        if len(w) > _MOST_NODES:
-            raise ArithmeticError(f"the loop's phase cannot be followed near {middle[0]:.6g} rad/s")
     return w, log
 
 
