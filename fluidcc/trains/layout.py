@@ -23,7 +23,9 @@ from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import Flows, Link, Network, link_delays, repeated
 
 LATE = (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
-STEPS = 16  # in the shortest round trip
+_STEPS = 16, 256  # fewest and most in the shortest round trip
+_MOST_TURNS = 3200  # of flows in it, unless the fewest steps have more
+_BURST = 1.5  # packets by which the arrivals of a step may be uneven
 _FILES = 0.25  # files that begin in a step, at most on average
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
 _DECODES = 16  # most hashes that a receiver compares in a step
@@ -63,6 +65,7 @@ class Port:
     """A link, as far as it shapes the code."""
 
     flows: int  # that cross it
+    each: bool  # whether they draw one by one
     blocks: int
     ticks: int  # most in a step
     spaced: bool
@@ -364,12 +367,15 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
     )  # fmt: skip
 
 
-def _port(net: Network, k: int, flows: int, counted: bool, rewrites: bool, step: float) -> Port:
-    link = net.links[k]
+def _port(
+    net: Network, k: int, crossing: list[Kind], counted: bool, rewrites: bool, step: float
+) -> Port:
+    link, flows = net.links[k], sum(kind.count * kind.route.count(k) for kind in crossing)
     law = link.queue.in_packets(float(link.buffer))
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if law.period else math.inf
     return Port(
         flows=flows,
+        each=not is_spaced(law) or any(kind.mapped for kind in crossing),
         blocks=max(1, min(_BLOCKS, math.ceil(float(link.capacity) * step))),
         ticks=0 if law.period is None else max(1, math.ceil(step / period)),
         spaced=is_spaced(law),
@@ -469,7 +475,8 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
         k for kind in kinds if kind.marking_point is MarkingPoint.REVERSE for k in kind.route
     }
     ports = tuple(
-        _port(net, k, crossing[k], k in small, k in rewriting, step) for k in range(len(net.links))
+        _port(net, k, [own for own in kinds if k in own.route], k in small, k in rewriting, step)
+        for k in range(len(net.links))
     )
     longest = max(flow.rtt for flow in whole.flows)
     waits = sum(_longest_wait(link, longest) for link in net.links)
@@ -502,16 +509,30 @@ def draws_of_kind(kind: Kind) -> int:
 def draws_of_port(port: Port) -> int:
     """Random numbers that a link takes in a step."""
     voice = 4 * port.voice
-    law = port.signals * (port.flows + port.spaced * (port.blocks + 1))
+    law = port.signals * (port.each * port.flows + port.spaced * (port.blocks + 1))
     return law + port.finite + (port.ticks > 0) + voice + port.cross
+
+
+def shortest_step(net: Network) -> float:
+    """The shortest step [s] that is of use: within it a packet is sent at most, unless the step is
+    a small part of the round trip.
+    """
+    return max(shortest_trip(net) / _STEPS[1], 1 / max(float(k.capacity) for k in net.links))
 
 
 def chosen_step(net: Network) -> float:
     """The step [s] of a network: a part of its shortest round trip.
 
-    It is shorter if files begin so often that several would fall into one.
+    What a flow sends in a step arrives evenly, although it is a burst. Bursts of `N` flows add up
+    to `sqrt(N)` of one: steps are shorter where that is more than a packet or two, as long as all
+    flows do not have too many turns. Files that begin so often that several would fall into one
+    step make it shorter still.
     """
-    steps = [shortest_trip(net) / STEPS]
+    trip, (fewest, most) = shortest_trip(net), _STEPS
+    closed = [flows for flows in net.flows if not flows.traffic.open]
+    count = max(sum(float(np.sum(np.asarray(flows.n))) for flows in closed), 1.0)
+    burst = trip * max(float(link.capacity) for link in net.links) / math.sqrt(count)
+    steps = [trip / max(min(burst / _BURST, most, _MOST_TURNS / count), fewest)]
     for flows in net.flows:
         if flows.traffic.open:
             steps.append(_FILES / float(flows.traffic.beginning()))

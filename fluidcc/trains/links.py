@@ -206,12 +206,14 @@ def _choose(
     for j in range(port.blocks):
         judged = judge.see(judged, u[j if port.spaced else 0])
     s = s._replace(law=judged.state, gap=judged.gap, armed=judged.armed)
-    each = u[-port.flows :]
+    each, dropped = u[-port.flows :], judged.drop[None] * offer.flows
     share = judged.signals / jnp.where(number > 0, number, 1.0)
     if port.spaced:
         pool = jnp.where(offer.mapped > 0, 0.0, offer.flows * share[None])
-        own = offer.chances(judged.mark) * offer.flows * offer.mapped
-        chosen = deal(pool, u[port.blocks]) + jnp.floor(own + each)
+        chosen = deal(pool, u[port.blocks])
+        if port.each:
+            own = offer.chances(judged.mark) * offer.flows * offer.mapped
+            chosen = chosen + jnp.floor(own + each)
     else:
         own = jnp.where(offer.mapped > 0, offer.chances(judged.mark), judged.chance[None])
         chosen = jnp.floor(own * offer.flows + each)
@@ -220,7 +222,7 @@ def _choose(
     others = share if port.spaced else judged.chance
     others = offer.chances(judged.mark)[0] if offer.maps else others
     s = s._replace(marked=s.marked + offer.loose * others)
-    forced = jnp.floor(judged.drop[None] * offer.flows + 1 - each)
+    forced = jnp.floor(dropped + 1 - each) if port.each else deal(dropped, u[port.blocks])
     return s, jnp.where(forced > 0, 0.0, marks), chosen - marks + forced, judged.drop
 
 
@@ -238,7 +240,7 @@ def pass_through(
     marks = losses = jnp.zeros_like(offer.flows)
     dropped = 0.0 * queue
     if port.signals:
-        own = u[: (port.blocks + 1) * port.spaced + port.flows]
+        own = u[: (port.blocks + 1) * port.spaced + port.each * port.flows]
         s, marks, losses, dropped = _choose(port, numbers, s, offer, step, number, by_number, own)
     if port.finite:
         over = by_number + number - room - (numbers.buffer + 1.0)
