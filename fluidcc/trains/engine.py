@@ -12,7 +12,6 @@ from fluidcc.trains.files import advance_files
 from fluidcc.trains.layout import FILE_DRAWS, LATE, Kind, KindNumbers, Numbers, Shape, draws_of_port
 from fluidcc.trains.rings import (
     between,
-    between_flows,
     event_row,
     last,
     read,
@@ -81,9 +80,16 @@ class _Step:
 
     def come(self, kind: Kind, path: _Path) -> Array:
         """Packets (n, B) that have come along a path, without those lost on it, since the start."""
-        ring = self.record.sent[kind.number]
-        sent = whole(between_flows(ring, path.sent, 0, kind.count))
-        return sent - self.lost(kind, path.came)
+        return self.passed(kind, path.sent) - self.lost(kind, path.came)
+
+    def passed(self, kind: Kind, time: Array) -> Array:
+        """Packets (n, B) sent until a time: those of a step one after the other, flow by flow."""
+        record, low = self.record, jnp.floor(time)
+        sent, own = record.sent[kind.number], (0, kind.count)
+        a, b = read_flows(sent, low, *own), read_flows(sent, low + 1, *own)
+        came = (time - low) * read(record.together[kind.route[0]], low + 1)
+        came = came - read_flows(record.before[kind.number], low + 1, *own)
+        return whole(a + jnp.clip(came, 0.0, b - a))
 
     def now(self) -> Array:
         """The time (1, 1) at the end of the step, in steps."""
@@ -95,9 +101,7 @@ class _Step:
         end = self.to_receiver(kind, p, self.now() - p.home[-1] / step, len(kind.back))
         path = self.back_to(kind, p, end, len(kind.route))
         zero = jnp.zeros_like(s.sent)
-        sent = jnp.maximum(
-            whole(between_flows(record.sent[kind.number], path.sent, 0, kind.count)), s.known
-        )
+        sent = jnp.maximum(self.passed(kind, path.sent), s.known)
         marks, quenched, load, spared = zero, zero, zero, 1.0 + zero
         for hop, link in enumerate(kind.route):
             port = record.ports[link]
@@ -239,7 +243,8 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
     step, k = numbers.step, run.k
     now = k.astype(float) * step
     this = _Step(shape, numbers, run, u)
-    states, sent_rings, oldest = [], [], run.oldest
+    states, sent_rings, before_rings, oldest = [], [], [], run.oldest
+    together = [0.0 * oldest for _ in shape.ports]
     for kind, p, s in zip(shape.kinds, numbers.kinds, run.senders, strict=True):
         heard, age = this.hear(kind, p, s)
         oldest = jnp.maximum(oldest, age)
@@ -248,10 +253,19 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         if kind.starts:
             draws = FILE_DRAWS if kind.sessions else 2 * kind.count
             s = advance_files(kind, p, s, now, this.draw(draws))
-        s = senders.send(kind, p, s, now, step)
+        had, s = s.sent, senders.send(kind, p, s, now, step)
+        ends = together[kind.route[0]][None] + jnp.cumsum(s.sent - had, axis=0)
+        together[kind.route[0]] = ends[-1]
+        before = ends - (s.sent - had)
         states.append(s)
         sent_rings.append(write(run.record.sent[kind.number], k, s.sent))
-    this.record = run.record._replace(sent=tuple(sent_rings))
+        before_rings.append(write(run.record.before[kind.number], k, before))
+    begun = zip(run.record.together, together, strict=True)
+    this.record = run.record._replace(
+        sent=tuple(sent_rings),
+        before=tuple(before_rings),
+        together=tuple(write(ring, k, total) for ring, total in begun),
+    )
     run = run._replace(senders=tuple(states), oldest=oldest)
     records = list(run.record.ports)
     for link in _order(shape):

@@ -47,14 +47,6 @@ def between(ring: Array, time: Array) -> Array:
     return a + (time - low) * (b - a)
 
 
-def between_flows(ring: Array, time: Array, first: int, count: int) -> Array:
-    """The count (n, B) of some flows at any times (d, B)."""
-    low = jnp.floor(time)
-    a = read_flows(ring, low, first, count)
-    b = read_flows(ring, low + 1, first, count)
-    return a + (time - low) * (b - a)
-
-
 def whole(count: Array) -> Array:
     """Whole packets: one counts when its middle passes."""
     return jnp.floor(count + 0.5)

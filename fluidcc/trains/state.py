@@ -118,6 +118,8 @@ class Record(NamedTuple):
     """Of a run."""
 
     sent: tuple[Array, ...]  # (L, n, B) of each kind
+    before: tuple[Array, ...]  # (L, n, B) packets of the same step that come before a flow's
+    together: tuple[Array, ...]  # (L, B) packets that begin their way in a step at each link
     ports: tuple[PortRecord, ...]
 
 
@@ -215,7 +217,8 @@ def _first_record(shape: Any, lanes: int) -> Record:
         )
 
     sent = tuple(np.zeros((rows, kind.count, lanes)) for kind in shape.kinds)
-    return Record(sent, tuple(map(port, shape.ports)))
+    together = tuple(np.zeros((rows, lanes)) for _ in shape.ports)
+    return Record(sent, sent, together, tuple(map(port, shape.ports)))
 
 
 def sampled(run: Run) -> np.ndarray:
