@@ -30,6 +30,7 @@ from fluidcc.results.levels import (
     LEVELS,
     Choice,
     choose_level,
+    depends_on_step,
     known_levels,
     loses_most,
 )
@@ -269,7 +270,7 @@ def compare(
     warnings = validity_warnings(eq, fluid, noise)
     against = refused
     if trains is not None:
-        against = loses_most(trains) or trains.depends_on_step()
+        against = loses_most(trains) or depends_on_step(trains)
     choice = choose_level(
         asked, equilibrium=eq, population=noise, warnings=warnings, against=against
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +40,24 @@ def known_levels(levels: str | Iterable[str]) -> tuple[str, ...]:
 
 
 _MANY = 0.1  # of packets, lost
+_STEADY = 0.1  # relative change of a queue that twice the step may bring
+
+
+def depends_on_step(trains: TrainRuns) -> str:
+    """Which queue of more than a packet twice the step changes, beyond chance; empty if none.
+
+    The course of such a network hangs on details that a step does not resolve.
+    """
+    if trains.step_error is None:
+        return ""
+    for name, link in trains.mean["links"].items():
+        mean = link["number_in_system_mean"]
+        error = trains.step_error["links"][name]["number_in_system_mean"]
+        chance = trains.ci95["links"][name]["number_in_system_mean"]
+        chance = 2 * chance if math.isfinite(chance) else 0.0
+        if mean + error > 1 and error > _STEADY * mean + chance:
+            return f"links.{name}: twice the step changes the queue of {mean:.3g} by {error:.3g}"
+    return ""
 
 
 def loses_most(trains: TrainRuns) -> str:
@@ -65,9 +84,9 @@ def choose_level(
     itself; packets if there is none.
 
     Trains hold against themselves what they refuse, that a longer step gives another queue
-    (`TrainRuns.depends_on_step`), and heavy losses (`loses_most`); the population, that its
-    fluctuations are not small; mean windows, an equilibrium that is not regular or a validity
-    warning. Packets are not asked.
+    (`depends_on_step`), and heavy losses (`loses_most`); the population, that its fluctuations
+    are not small; mean windows, an equilibrium that is not regular or a validity warning. Packets
+    are not asked.
 
     Parameters
     ----------

@@ -513,13 +513,6 @@ def draws_of_port(port: Port) -> int:
     return law + port.finite + (port.ticks > 0) + voice + port.cross
 
 
-def shortest_step(net: Network) -> float:
-    """The shortest step [s] that is of use: within it a packet is sent at most, unless the step is
-    a small part of the round trip.
-    """
-    return max(shortest_trip(net) / _STEPS[1], 1 / max(float(k.capacity) for k in net.links))
-
-
 def chosen_step(net: Network) -> float:
     """The step [s] of a network: a part of its shortest round trip.
 

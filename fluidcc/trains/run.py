@@ -23,11 +23,10 @@ from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import check_times, checked_seeds, wait_for
 from fluidcc.programs import leaves, map_tree, unflatten
 from fluidcc.scenario.network import Network
-from fluidcc.trains.layout import Layout, Shape, chosen_step, lay_out, shortest_step
+from fluidcc.trains.layout import Layout, Shape, chosen_step, lay_out
 from fluidcc.trains.state import Run, first, is_crowded, sampled
 
 _PARTS = 20  # parts of a run, for batch means
-_STEADY = 0.1  # relative change of a queue that twice the step may bring
 _MOST_SAMPLES = 1_000_000
 _SPARE = 4  # rows
 _LARGEST = 256  # by which rows and flows for files are multiplied
@@ -53,24 +52,6 @@ class TrainRuns(PacketRuns):
 
     step: float = math.nan
     step_error: Any = None
-
-    def depends_on_step(self) -> str:
-        """Which queue of more than a packet twice the step changes by more than a tenth, beyond
-        chance; empty if none, or if there is no error of the step.
-
-        The course of such a network hangs on details that a step does not resolve.
-        """
-        links = {} if self.step_error is None else self.step_error["links"]
-        for name, error in links.items():
-            mean, moved = (
-                own["number_in_system_mean"] for own in (self.mean["links"][name], error)
-            )
-            chance = self.ci95["links"][name]["number_in_system_mean"]
-            chance = 2 * chance if math.isfinite(chance) else 0.0
-            if mean + moved > 1 and moved > _STEADY * mean + chance:
-                change = f"changes the queue of {mean:.3g} by {moved:.3g}"
-                return f"links.{name}: twice the step {change}"
-        return ""
 
 
 def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, Run]:
@@ -388,8 +369,7 @@ def simulate_trains(
         Step [s], a fortieth of the measured time at most; for None a 16th to a 256th of the
         shortest round trip.
     estimate_error
-        Whether the runs are done with twice the step too, which gives `step_error`. If no step is
-        given, it is halved as long as twice the step changes a queue by more than a tenth.
+        Whether the runs are done with twice the step too, which gives `step_error`.
     sample
         Time between the samples of `series` [s]; none are taken for None.
     progress
@@ -413,25 +393,13 @@ def simulate_trains(
     chosen = checked_seeds(seeds)
     used = step or min(chosen_step(net), longest)
     times = np.zeros(0) if sample is None else times_of(sample, until)
-
-    def run(step: float, times: np.ndarray) -> TrainRuns:
-        runs, parts, series = _perform(net, step, chosen, until, warmup, times, progress)
-        return TrainRuns.of(
-            chosen, runs, parts, until=until, warmup=warmup, series=series, step=step
-        )
-
-    found = run(used, times)
+    runs, parts, series = _perform(net, used, chosen, until, warmup, times, progress)
+    found = TrainRuns.of(chosen, runs, parts, until=until, warmup=warmup, series=series, step=used)
     if not estimate_error:
         return found
-    found = _with_error(found, run(2 * used, np.zeros(0)))
-    while step is None and found.depends_on_step() and found.step > 1.5 * shortest_step(net):
-        found = _with_error(run(found.step / 2, times), found)
-    return found
-
-
-def _with_error(fine: TrainRuns, coarse: TrainRuns) -> TrainRuns:
-    """Runs with the error of their step, from those with twice the step."""
-    return dataclasses.replace(fine, step_error=_apart(fine.mean, coarse.mean))
+    coarse, parts, _ = _perform(net, 2 * used, chosen, until, warmup, np.zeros(0), None)
+    rough = TrainRuns.of(chosen, coarse, parts, until=until, warmup=warmup)
+    return dataclasses.replace(found, step_error=_apart(found.mean, rough.mean))
 
 
 def _apart(fine: Any, coarse: Any) -> Any:

@@ -210,6 +210,16 @@ def grown(n):
     return fc.Network(links=(link,), flows=(group,))
 
 
+def test_flows_that_are_quenched_at_once_swing_as_by_packets():
+    """What a flow has sent in a burst is not cut: its next burst is, a round trip later."""
+    net = fc.load("akujobi2002/homogeneous_becn_250ms")
+    span = {"until": 160.0, "warmup": 60.0, "seeds": range(1, 5)}
+    trains, packets = (run(net, **span) for run in (fc.simulate_trains, fc.simulate_packets))
+    of, ref = (runs.mean["links"]["bottleneck"] for runs in (trains, packets))
+    assert of["queue_mean"] == pytest.approx(ref["queue_mean"], rel=0.17)
+    assert math.sqrt(of["queue_var"]) == pytest.approx(math.sqrt(ref["queue_var"]), rel=0.2)
+
+
 def test_trains_come_to_the_population_as_flows_are_more():
     """To 2 % of it, as far from it as packets are (docs/theory/population.md)."""
     span = {"until": 260.0, "warmup": 60.0, "seeds": range(6)}
