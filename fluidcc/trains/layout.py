@@ -372,13 +372,14 @@ def _port(
 ) -> Port:
     link, flows = net.links[k], sum(kind.count * kind.route.count(k) for kind in crossing)
     law = link.queue.in_packets(float(link.buffer))
+    spaced = is_spaced(law)
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if law.period else math.inf
     return Port(
         flows=flows,
-        each=not is_spaced(law) or any(kind.mapped for kind in crossing),
+        each=not spaced or any(kind.mapped for kind in crossing),
         blocks=max(1, min(_BLOCKS, math.ceil(float(link.capacity) * step))),
         ticks=0 if law.period is None else max(1, math.ceil(step / period)),
-        spaced=is_spaced(law),
+        spaced=spaced,
         averages=averages(law),
         waits=law.waits,
         counts_service=law.counts_service,
@@ -481,7 +482,7 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
     longest = max(flow.rtt for flow in whole.flows)
     waits = sum(_longest_wait(link, longest) for link in net.links)
     rows = scale * int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
-    numbers = rows * (sum(kind.count for kind in kinds) + 2 * sum(crossing) + 5 * len(ports))
+    numbers = rows * 2 * (sum(kind.count for kind in kinds) + sum(crossing) + 3 * len(ports))
     if numbers > _MOST_NUMBERS:
         raise PacketError(
             f"trains would remember {rows} steps of {step:g} s, {numbers:.2g} numbers; expected a "
