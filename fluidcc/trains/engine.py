@@ -69,13 +69,23 @@ class _Step:
             time = place - p.home[hop] / self.numbers.step
         return time
 
+    def own_row(self, kind: Kind, time: Array) -> Array:
+        """The last row (n, B) whose packets have come to the first hop, by the middle of each train."""
+        record, low, own = self.record, jnp.floor(time), (0, kind.count)
+        sent = record.sent[kind.number]
+        train = read_flows(sent, low + 1, *own) - read_flows(sent, low, *own)
+        came = (time - low) * read(record.together[kind.route[0]], low + 1)
+        middle = read_flows(record.before[kind.number], low + 1, *own) + 0.5 * train
+        return low + jnp.where(came >= middle, 1.0, 0.0)
+
     def lost(self, kind: Kind, times: tuple[Array, ...]) -> Array:
         """Packets (n, B) that were lost at each hop up to a time of arrival, in all."""
         total = jnp.zeros(())
         for hop, time in enumerate(times):
             ring = self.record.ports[kind.route[hop]].lost
             if ring.shape[0]:
-                total = total + read_flows(ring, event_row(time), kind.offsets[hop], kind.count)
+                row = event_row(time) if hop else self.own_row(kind, time)
+                total = total + read_flows(ring, row, kind.offsets[hop], kind.count)
         return total
 
     def come(self, kind: Kind, path: _Path) -> Array:
@@ -110,6 +120,8 @@ class _Step:
             if port.marks.shape[0] and kind.marking_point is not MarkingPoint.REVERSE:
                 time = path.left[hop] if kind.marking_point in LATE else path.came[hop]
                 row = event_row(told if kind.quench else time)
+                if hop == 0 and not kind.quench and kind.marking_point not in LATE:
+                    row = self.own_row(kind, time)
                 marks = marks + read_flows(port.marks, row, *where)
             if kind.quench and port.lost.shape[0]:
                 quenched = quenched + jnp.ceil(

@@ -195,7 +195,11 @@ class _Response:
         slow = (window < s.threshold) & (rules.slow_start(s.law) + zero > 0)
         most = jnp.maximum(s.threshold, window) + 1.0
         started = rules.with_window(s.law, jnp.minimum(window + count, most))
-        grown = _added(s.law, rules.on_ack(s.law, self._ack(count, zero)), count > 0)
+        # each ACK meets what those before it have made of the law: half of them in the mean
+        ack, some = self._ack(count, zero), count > 0
+        before = 0.5 * jnp.maximum(1 - 1 / jnp.maximum(count, 1.0), 0.0)
+        middle = map_tree(lambda a, d: a + before * d, s.law, rules.on_ack(s.law, ack))
+        grown = _added(s.law, rules.on_ack(middle, ack), some)
         self.s = s._replace(law=_chosen(slow, started, grown))
 
     def tick(self) -> None:
