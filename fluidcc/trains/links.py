@@ -18,6 +18,7 @@ from fluidcc.trains.state import PortRecord, PortState
 Array = Any
 _WHOLE = 1e-9  # packets: counts are whole up to this
 _TINY = 1e-12
+_ALMOST_ONE = 1 - 1e-12
 
 
 _TERMS = 24  # of a Poisson distribution
@@ -77,6 +78,14 @@ def deal(amounts: Array, u: Array) -> Array:
     """Whole numbers (N, B) near `amounts`, whose sum is near theirs: systematic sampling by `u`."""
     ends = jnp.cumsum(amounts, axis=0) + u[None]
     return jnp.floor(ends) - jnp.floor(ends - amounts)
+
+
+def _draw(chance: Array, count: Array, u: Array) -> Array:
+    """Whole numbers of signals among `count` packets, of mean `chance * count`: first whether there
+    is any, as of independent ones, then how many.
+    """
+    any_of = jnp.maximum(-jnp.expm1(count * jnp.log1p(-chance)), _TINY)
+    return jnp.where(u < any_of, jnp.floor((chance * count + u) / any_of + _WHOLE), 0.0)
 
 
 def _add(state: Any, change: Any) -> Any:
@@ -216,7 +225,7 @@ def _choose(
             chosen = chosen + jnp.floor(own + each)
     else:
         own = jnp.where(offer.mapped > 0, offer.chances(judged.mark), judged.chance[None])
-        chosen = jnp.floor(own * offer.flows + each)
+        chosen = _draw(jnp.minimum(own, _ALMOST_ONE), offer.flows, each)
     chosen = chosen * offer.entry
     marks = chosen * offer.capable * jnp.where(judged.mark[None] < offer.below, 1.0, 0.0)
     others = share if port.spaced else judged.chance
