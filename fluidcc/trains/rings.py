@@ -60,8 +60,9 @@ def event_row(time: Array) -> Array:
 def locate(ring: Array, k: Array, count: Array) -> Array:
     """The time (B) at which a ring (L, B) of counts, whose last row is k, reached `count` (B)."""
     rows = ring.shape[0]
-    passed = jnp.sum(jnp.where(ring <= count[None], 1.0, 0.0), axis=0)  # rows are in order of time
-    low = (k.astype(float) - rows + passed)[None]
+    low = (k.astype(float) - rows + 0.0 * count)[None]  # rows are in order of time
+    for ahead in (*(rows >> j for j in range(1, rows.bit_length())), 1):
+        low = low + jnp.where(read(ring, low + ahead) <= count[None], 1.0 * ahead, 0.0)
     a, b = read(ring, low)[0], read(ring, low + 1)[0]
     step = jnp.where(b > a, b - a, 1.0)
     inside = low[0] + jnp.clip((count - a) / step, 0.0, 1.0)
