@@ -5,8 +5,8 @@ Elision: a link that cannot drop, and whose queue nobody reads, needs no events 
 access link becomes the entrance of its wire, the receiver is folded into the departure from the
 last port, and flows whose ACKs travel equally long share a wire. The results are the same.
 
-Packets of cross traffic and calls enter one link and are gone at its end. They are marked as those
-of the first flows of the link are, which changes nothing, and dropped if a queue is full.
+Packets of cross traffic and calls enter one link and are gone at its end. They are marked with
+the probability of the link itself, which changes nothing, and dropped if a queue is full.
 """
 
 import math

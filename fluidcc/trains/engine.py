@@ -230,7 +230,6 @@ def _offer(
     return links.Offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
         work=work, number=number, voice=voice, loose=loose, loose_work=loose_work,
-        maps=bool(facts) and facts[0][0].mapped,
         mapped=column(lambda kind, _: kind.mapped),
         chances=chances,
         capable=column(lambda kind, _: kind.capable),

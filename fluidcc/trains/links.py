@@ -46,7 +46,6 @@ class Offer(NamedTuple):
     loose_work: Array
     voice: Array  # (B) packets for the queue of voice
     mapped: Array  # (N, B) 1 for flows with a probability of their own
-    maps: bool  # whether its first flows have a probability of their own
     chances: Any  # function of the link's probability to theirs (N, B)
     capable: Array  # (N, 1) 1 for flows that are marked, 0 for those whose packets are dropped
     entry: Array  # (N, 1) 1 for flows whose packets are judged as they enter
@@ -229,7 +228,6 @@ def _choose(
     chosen = chosen * offer.entry
     marks = chosen * offer.capable * jnp.where(judged.mark[None] < offer.below, 1.0, 0.0)
     others = share if port.spaced else judged.chance
-    others = offer.chances(judged.mark)[0] if offer.maps else others
     s = s._replace(marked=s.marked + offer.loose * others)
     forced = jnp.floor(dropped + 1 - each) if port.each else deal(dropped, u[port.blocks])
     return s, jnp.where(forced > 0, 0.0, marks), chosen - marks + forced, judged.drop
