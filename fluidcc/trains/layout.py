@@ -31,7 +31,6 @@ _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
 _DECODES = 16  # most hashes that a receiver compares in a step
 FILE_DRAWS = 6  # random numbers of an open source in a step
 _MOST_NUMBERS = 2e8  # that are remembered in a run
-_LIMITED = 1  # duplicate ACKs that limited transmit needs, which brings about the others
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +109,8 @@ class KindNumbers(NamedTuple):
     max_rto: Any
     threshold: Any
     floor: Any
-    enough: Any  # packets in flight that a loss takes to be found without a timeout
+    enough: Any  # duplicate ACKs that a loss takes to be found without a timeout
+    limited: Any  # new packets that are sent before (limited transmit)
     access: Any  # packet/s
     mark_below: Any
     least: Any  # packets that wait before a queue with an average may choose
@@ -119,6 +119,7 @@ class KindNumbers(NamedTuple):
     initial: Any  # first window
     opening: Any  # s, before the first data of a connection, without queues
     openings: Any  # round trips in that
+    syn: Any  # those of the connection itself
     most: Any  # sessions in all
 
 
@@ -333,7 +334,8 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         # counted when their middles pass, packets are known half a transmission too early
         leg[0] += sum(0.5 / float(net.links[k].capacity) for k in flow.route)
         leg[-1] += flow.access_delay  # a sender's clock may be that of its first link
-    enough = [float(_LIMITED if g.options.limited_transmit else g.options.dup_acks) for g in groups]
+    enough = [float(group.options.dup_acks) for group in groups]
+    limited = [g.options.limited_transmit * (n - 1) for g, n in zip(groups, enough, strict=True)]
     quench = [[flow.access_delay + delay for delay in flow.quench_delays] for flow in flows]
     sizes = [[g.options.ack_size / float(net.links[k].packet_size) for k in f.back]
              for g, f in zip(groups, flows, strict=True)]  # fmt: skip
@@ -352,6 +354,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         threshold=_stack([min(g.options.initial_ssthresh, g.max_window) for g in groups]),
         floor=_stack([_floor(group.flows) for group in groups]),
         enough=_stack(enough),
+        limited=_stack(limited),
         access=_stack([
             f.access_rate / g.size if f.access_rate else math.inf
             for f, g in zip(flows, groups, strict=True)
@@ -363,6 +366,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         initial=option("initial_window"),
         opening=_stack([f.rtt * _openings(g) for f, g in zip(flows, groups, strict=True)]),
         openings=_stack([_openings(g) for g in groups]),
+        syn=option("syn"),
         most=np.float64(groups[0].flows.traffic.in_all()),
     )  # fmt: skip
 

@@ -80,6 +80,10 @@ class _Response:
         """Windows, of which the receivers' are no smaller."""
         return jnp.minimum(self.rules.window(self.s.law), self.rules.max_window)
 
+    def _left(self) -> Array:
+        """Packets of a file that have not been sent yet."""
+        return self.s.need - self.s.got - self.flight if self.kind.starts else NEVER + self.zero
+
     def observe(self) -> None:
         """Learn from all ACKs."""
         if self.kind.capable or self.kind.loads:
@@ -94,7 +98,9 @@ class _Response:
         lossy = (self.losses > 0) & ~self.silent & self.open
         repairing = self.now < s.repaired_at
         fresh = lossy & self.after
-        late = fresh & (self.flight - self.losses < self.p.enough)
+        # duplicate ACKs: of packets behind the lost one, and of new ones that the first let go
+        new = jnp.minimum(self._left(), self.p.limited)
+        late = fresh & (self.flight - self.losses + new < self.p.enough)
         if kind.recovery == "reno":
             late = late | (lossy & ~fresh & repairing)
         late = late | (fresh & (self.heard.known <= s.resent))  # of a packet sent again
@@ -218,8 +224,9 @@ class _Response:
         """The senders after the step."""
         rules, s, heard, acks = self.rules, self.s, self.heard, self.acks
         law = rules.bounded(rules.with_window(s.law, self._window()))
-        # a connection is open from its SYN on, whose window is one packet
-        begun = s.need > 0 if self.kind.starts else self.open
+        # a connection is open from its SYN on, whose window is one packet; a request has its own
+        syn = s.begin - self.p.syn * jnp.maximum(s.round_trip, self.p.trip)
+        begun = (s.need > 0) & (self.now >= syn) if self.kind.starts else self.open
         shown = jnp.where(begun, jnp.where(self.open, rules.window(law), 1.0), 0.0)
         return s._replace(
             law=law, known=heard.known, lost=heard.lost, marks=heard.marks, quenched=heard.quenched,
