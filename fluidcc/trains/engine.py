@@ -70,7 +70,7 @@ class _Step:
         return time
 
     def own_row(self, kind: Kind, time: Array) -> Array:
-        """The last row (n, B) whose packets have come to the first hop, by the middle of each train."""
+        """The last row (n, B) whose packets are at the first hop, by the middle of each train."""
         record, low, own = self.record, jnp.floor(time), (0, kind.count)
         sent = record.sent[kind.number]
         train = read_flows(sent, low + 1, *own) - read_flows(sent, low, *own)
@@ -259,7 +259,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
     for kind, p, s in zip(shape.kinds, numbers.kinds, run.senders, strict=True):
         heard, age = this.hear(kind, p, s)
         oldest = jnp.maximum(oldest, age)
-        each = (kind.marking_point is MarkingPoint.REVERSE) + kind.decodes
+        each = (kind.marking_point is MarkingPoint.REVERSE) + kind.decodes + kind.starts
         s = senders.respond(kind, p, s, heard, now, step, this.draw(each * kind.count))
         if kind.starts:
             draws = FILE_DRAWS if kind.sessions else 2 * kind.count

@@ -507,7 +507,7 @@ def draws_of_kind(kind: Kind) -> int:
     late = kind.marking_point in LATE
     rewritten = kind.marking_point is MarkingPoint.REVERSE
     files = FILE_DRAWS if kind.sessions else 2 * kind.count * kind.starts
-    each = late * len(kind.route) + rewritten + kind.decodes
+    each = late * len(kind.route) + rewritten + kind.decodes + kind.starts
     return each * kind.count + files
 
 

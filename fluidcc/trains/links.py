@@ -214,7 +214,7 @@ def _choose(
     for j in range(port.blocks):
         judged = judge.see(judged, u[j if port.spaced else 0])
     s = s._replace(law=judged.state, gap=judged.gap, armed=judged.armed)
-    each, dropped = u[-port.flows :], judged.drop[None] * offer.flows
+    each = u[-port.flows :]
     share = judged.signals / jnp.where(number > 0, number, 1.0)
     if port.spaced:
         pool = jnp.where(offer.mapped > 0, 0.0, offer.flows * share[None])
@@ -229,7 +229,10 @@ def _choose(
     marks = chosen * offer.capable * jnp.where(judged.mark[None] < offer.below, 1.0, 0.0)
     others = share if port.spaced else judged.chance
     s = s._replace(marked=s.marked + offer.loose * others)
-    forced = jnp.floor(dropped + 1 - each) if port.each else deal(dropped, u[port.blocks])
+    if port.each:
+        forced = _draw(jnp.minimum(judged.drop[None], _ALMOST_ONE), offer.flows, 1 - each)
+    else:
+        forced = deal(judged.drop[None] * offer.flows, u[port.blocks])
     return s, jnp.where(forced > 0, 0.0, marks), chosen - marks + forced, judged.drop
 
 

@@ -68,6 +68,7 @@ class _Response:
         self.rtt = heard.rtt + self.zero
         self.load, estimate = _loads(kind, p, s, heard, self.acks, self.marks, u)
         permitted, fraction = _permit(kind, p, s, heard, self.acks, u)
+        self.place = u[-kind.count :]  # of a loss among what is heard, for files
         self.s = s._replace(estimate=estimate, permitted=permitted, fraction=fraction)
 
     def _ack(self, count: Array, marked: Array) -> Ack:
@@ -80,9 +81,17 @@ class _Response:
         """Windows, of which the receivers' are no smaller."""
         return jnp.minimum(self.rules.window(self.s.law), self.rules.max_window)
 
-    def _left(self) -> Array:
-        """Packets of a file that have not been sent yet."""
-        return self.s.need - self.s.got - self.flight if self.kind.starts else NEVER + self.zero
+    def _duplicates(self) -> Array:
+        """Duplicate ACKs for a lost packet: of those behind it, of those that ACKs before it let
+        go, and of the new ones of limited transmit.
+        """
+        s, acks = self.s, self.acks
+        if not self.kind.starts:  # there is always more to send
+            return self.flight - self.losses + self.p.limited
+        left = s.need - s.got - self.flight
+        before = jnp.floor((acks + 1) * self.place)  # of those that come with it
+        new = jnp.clip(left, 0.0, before + self.p.limited)
+        return s.sent - self.heard.known + acks - before + new
 
     def observe(self) -> None:
         """Learn from all ACKs."""
@@ -98,9 +107,7 @@ class _Response:
         lossy = (self.losses > 0) & ~self.silent & self.open
         repairing = self.now < s.repaired_at
         fresh = lossy & self.after
-        # duplicate ACKs: of packets behind the lost one, and of new ones that the first let go
-        new = jnp.minimum(self._left(), self.p.limited)
-        late = fresh & (self.flight - self.losses + new < self.p.enough)
+        late = fresh & (self._duplicates() < self.p.enough)
         if kind.recovery == "reno":
             late = late | (lossy & ~fresh & repairing)
         late = late | (fresh & (self.heard.known <= s.resent))  # of a packet sent again
