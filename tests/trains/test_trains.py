@@ -15,6 +15,7 @@ from fluidcc.laws import (
     RED,
     Droptail,
     ECNMod,
+    EqualWindow,
     File,
     Files,
     Loss,
@@ -185,6 +186,46 @@ def test_windows_under_one_probability_are_those_of_packets(law, reaction, key, 
         mean, half = metric(runs, ("flows", "flows", "window_mean"))
         assert half < 0.1 * mean
     assert near(trains, packets, ("flows", "flows", "window_mean"), 0.02)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [{"voice": fc.Voice(calls=30.0, holding=3.0, discipline="fifo")}, {"cross": 400.0}],
+    ids=["voice", "cross traffic"],
+)
+def test_other_traffic_is_marked_with_the_probability_of_the_link(link):
+    """Not with that of the flows, which `equal_window` makes 0.048 in place of 0.02."""
+    group = flows(10, window=ECNMod(), reaction=PerMark(), marking=EqualWindow())
+    net = dumbbell(Constant(p=0.02), group, capacity=1500.0, buffer=math.inf, **link)
+    span = {"until": 60.0, "warmup": 10.0, "seeds": SEEDS}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    assert near(trains, packets, ("links", "bottleneck", "mark_fraction"), 0.03)
+
+
+def test_signals_in_a_burst_are_independent():
+    """Whole windows come in one step, of which one in three has a mark."""
+    group = flows(20, window=NewReno(), reaction=OncePerRTT())
+    net = dumbbell(Constant(p=0.1), group, capacity=1e5, buffer=math.inf)
+    span = {"until": 120.0, "warmup": 20.0, "seeds": SEEDS}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    assert near(trains, packets, ("flows", "flows", "window_mean"), 0.02)
+
+
+@pytest.mark.parametrize(("size", "share"), [(3.0, 0.1), (12.0, 0.25)])
+def test_losses_in_short_files_wait_for_the_timer_as_by_packets(size, share):
+    """No packet behind the lost one, and no data left to send: no duplicate ACK.
+
+    Which packet is lost is drawn evenly in trains, so that timeouts are a quarter off in files of
+    several windows; connections open without a packet, which trains would not lose.
+    """
+    options = (("syn", False), ("initial_rto", 0.2))
+    traffic = Web(file=size, idle=0.5, sizes="constant")
+    group = flows(20, window=NewReno(), feedback=Loss(), traffic=traffic, sender=options)
+    net = dumbbell(Constant(d=0.03), group, capacity=1e5, buffer=math.inf)
+    span = {"until": 120.0, "warmup": 20.0, "seeds": SEEDS}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    assert near(trains, packets, ("flows", "flows", "fct_mean"), 0.05)
+    assert near(trains, packets, ("flows", "flows", "timeouts"), share)
 
 
 # -- Limits
