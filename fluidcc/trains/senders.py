@@ -196,7 +196,7 @@ class _Response:
         """Grow on ACKs that the reaction lets through, by slow start or by the law."""
         kind, s, rules, zero = self.kind, self.s, self.rules, self.zero
         later = self.heard.known > s.recover
-        grows = self.spoke & self.calm & ~self.fresh & (self.now >= s.repaired_at)
+        grows = self.spoke & self.calm & ~self.fresh & (self.now + 0.5 * self.step >= s.repaired_at)
         if kind.sticky and not kind.grow_on_echo:
             grows = grows & later
         since = Since(self.now - s.reacted_at, self.rtt, jnp.where(later, 1.0, 0.0), s.dropped)
