@@ -202,13 +202,18 @@ def test_other_traffic_is_marked_with_the_probability_of_the_link(link):
     assert near(trains, packets, ("links", "bottleneck", "mark_fraction"), 0.03)
 
 
-def test_signals_in_a_burst_are_independent():
-    """Whole windows come in one step, of which one in three has a mark."""
+@pytest.mark.parametrize(
+    ("signal", "share"), [({"p": 0.1}, 0.02), ({"d": 0.02}, 0.025)], ids=["marks", "losses"]
+)
+def test_windows_in_bursts_are_those_of_packets(signal, share):
+    """Whole windows come in one step: their signals are independent, and a recovery that ends
+    lets them grow in it.
+    """
     group = flows(20, window=NewReno(), reaction=OncePerRTT())
-    net = dumbbell(Constant(p=0.1), group, capacity=1e5, buffer=math.inf)
-    span = {"until": 120.0, "warmup": 20.0, "seeds": SEEDS}
+    net = dumbbell(Constant(**signal), group, capacity=1e5, buffer=math.inf)
+    span = {"until": 320.0, "warmup": 20.0, "seeds": SEEDS}
     trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
-    assert near(trains, packets, ("flows", "flows", "window_mean"), 0.02)
+    assert near(trains, packets, ("flows", "flows", "window_mean"), share)
 
 
 @pytest.mark.parametrize(("size", "share"), [(3.0, 0.1), (12.0, 0.25)])
