@@ -231,6 +231,7 @@ def _offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
         work=work, number=number, voice=voice, loose=loose, loose_work=loose_work,
         mapped=column(lambda kind, _: kind.mapped),
+        maps=any(kind.mapped for kind, _ in facts),
         chances=chances,
         capable=column(lambda kind, _: kind.capable),
         entry=column(lambda kind, _: kind.marking_point is MarkingPoint.ENTRY),

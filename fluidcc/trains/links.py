@@ -46,6 +46,7 @@ class Offer(NamedTuple):
     loose_work: Array
     voice: Array  # (B) packets for the queue of voice
     mapped: Array  # (N, B) 1 for flows with a probability of their own
+    maps: bool  # whether any of them has
     chances: Any  # function of the link's probability to theirs (N, B)
     capable: Array  # (N, 1) 1 for flows that are marked, 0 for those whose packets are dropped
     entry: Array  # (N, 1) 1 for flows whose packets are judged as they enter
@@ -223,7 +224,9 @@ def _choose(
             own = offer.chances(judged.mark) * offer.flows * offer.mapped
             chosen = chosen + jnp.floor(own + each)
     else:
-        own = jnp.where(offer.mapped > 0, offer.chances(judged.mark), judged.chance[None])
+        own = judged.chance[None]
+        if offer.maps:
+            own = jnp.where(offer.mapped > 0, offer.chances(judged.mark), own)
         chosen = _draw(jnp.minimum(own, _ALMOST_ONE), offer.flows, each)
     chosen = chosen * offer.entry
     marks = chosen * offer.capable * jnp.where(judged.mark[None] < offer.below, 1.0, 0.0)
