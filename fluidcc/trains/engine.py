@@ -9,7 +9,16 @@ from fluidcc.executables import compile_once
 from fluidcc.laws.law import MarkingPoint
 from fluidcc.trains import links, senders
 from fluidcc.trains.files import advance_files
-from fluidcc.trains.layout import FILE_DRAWS, LATE, Kind, KindNumbers, Numbers, Shape, draws_of_port
+from fluidcc.trains.layout import (
+    LATE,
+    Kind,
+    KindNumbers,
+    Numbers,
+    Shape,
+    draws_of_files,
+    draws_of_port,
+    draws_to_respond,
+)
 from fluidcc.trains.rings import (
     between,
     event_row,
@@ -30,6 +39,27 @@ class _Path(NamedTuple):
     sent: Array
     came: tuple[Array, ...]
     left: tuple[Array, ...]
+
+
+class _Train(NamedTuple):
+    """What flows have sent in a step, which passes one flow after the other; (n, B) but for the row
+    before it and what of all flows together has come.
+    """
+
+    low: Array
+    sent: Array  # up to that row
+    count: Array
+    before: Array  # of other flows
+    came: Array
+
+    def passed(self) -> Array:
+        """Packets (n, B) that have passed since the start."""
+        return whole(self.sent + jnp.clip(self.came - self.before, 0.0, self.count))
+
+    def row(self) -> Array:
+        """The last row (n, B) whose events have been reached, by the middle of each train."""
+        middle = self.before + 0.5 * self.count
+        return self.low + jnp.where(self.came >= middle, 1.0, 0.0)
 
 
 class _Step:
@@ -69,37 +99,29 @@ class _Step:
             time = place - p.home[hop] / self.numbers.step
         return time
 
-    def own_row(self, kind: Kind, time: Array) -> Array:
-        """The last row (n, B) whose packets are at the first hop, by the middle of each train."""
+    def train(self, kind: Kind, time: Array) -> _Train:
+        """What each flow sent in the step of a time."""
         record, low, own = self.record, jnp.floor(time), (0, kind.count)
-        sent = record.sent[kind.number]
-        train = read_flows(sent, low + 1, *own) - read_flows(sent, low, *own)
+        ring = record.sent[kind.number]
+        sent = read_flows(ring, low, *own)
         came = (time - low) * read(record.together[kind.route[0]], low + 1)
-        middle = read_flows(record.before[kind.number], low + 1, *own) + 0.5 * train
-        return low + jnp.where(came >= middle, 1.0, 0.0)
+        before = read_flows(record.before[kind.number], low + 1, *own)
+        return _Train(low, sent, read_flows(ring, low + 1, *own) - sent, before, came)
 
-    def lost(self, kind: Kind, times: tuple[Array, ...]) -> Array:
-        """Packets (n, B) that were lost at each hop up to a time of arrival, in all."""
+    def lost(self, kind: Kind, path: _Path, train: _Train) -> Array:
+        """Packets (n, B) of a path that were lost at each hop, in all, since the start."""
         total = jnp.zeros(())
-        for hop, time in enumerate(times):
+        for hop, time in enumerate(path.came):
             ring = self.record.ports[kind.route[hop]].lost
             if ring.shape[0]:
-                row = event_row(time) if hop else self.own_row(kind, time)
+                row = event_row(time) if hop else train.row()
                 total = total + read_flows(ring, row, kind.offsets[hop], kind.count)
         return total
 
     def come(self, kind: Kind, path: _Path) -> Array:
         """Packets (n, B) that have come along a path, without those lost on it, since the start."""
-        return self.passed(kind, path.sent) - self.lost(kind, path.came)
-
-    def passed(self, kind: Kind, time: Array) -> Array:
-        """Packets (n, B) sent until a time: those of a step one after the other, flow by flow."""
-        record, low = self.record, jnp.floor(time)
-        sent, own = record.sent[kind.number], (0, kind.count)
-        a, b = read_flows(sent, low, *own), read_flows(sent, low + 1, *own)
-        came = (time - low) * read(record.together[kind.route[0]], low + 1)
-        came = came - read_flows(record.before[kind.number], low + 1, *own)
-        return whole(a + jnp.clip(came, 0.0, b - a))
+        train = self.train(kind, path.sent)
+        return train.passed() - self.lost(kind, path, train)
 
     def now(self) -> Array:
         """The time (1, 1) at the end of the step, in steps."""
@@ -111,17 +133,19 @@ class _Step:
         end = self.to_receiver(kind, p, self.now() - p.home[-1] / step, len(kind.back))
         path = self.back_to(kind, p, end, len(kind.route))
         zero = jnp.zeros_like(s.sent)
-        sent = jnp.maximum(self.passed(kind, path.sent), s.known)
+        train = self.train(kind, path.sent)
         marks, quenched, load, spared = zero, zero, zero, 1.0 + zero
         for hop, link in enumerate(kind.route):
             port = record.ports[link]
             where = kind.offsets[hop], kind.count
             told = jnp.minimum(self.now() - p.quench[hop] / step, self.k.astype(float) - 1)
             if port.marks.shape[0] and kind.marking_point is not MarkingPoint.REVERSE:
-                time = path.left[hop] if kind.marking_point in LATE else path.came[hop]
-                row = event_row(told if kind.quench else time)
-                if hop == 0 and not kind.quench and kind.marking_point not in LATE:
-                    row = self.own_row(kind, time)
+                if kind.quench:
+                    row = event_row(told)
+                elif kind.marking_point in LATE:
+                    row = event_row(path.left[hop])
+                else:
+                    row = event_row(path.came[hop]) if hop else train.row()
                 marks = marks + read_flows(port.marks, row, *where)
             if kind.quench and port.lost.shape[0]:
                 quenched = quenched + jnp.ceil(
@@ -132,8 +156,8 @@ class _Step:
             if kind.marking_point is MarkingPoint.REVERSE and port.chance.shape[0]:
                 spared = spared * (1 - read(port.chance, jnp.floor(told)))
         heard = senders.Heard(
-            known=sent,
-            lost=jnp.maximum(self.lost(kind, path.came) + zero, s.lost),
+            known=jnp.maximum(train.passed(), s.known),
+            lost=jnp.maximum(self.lost(kind, path, train) + zero, s.lost),
             marks=marks, quenched=quenched, load=load,
             rtt=jnp.maximum((self.now() - path.sent) * step + zero, p.trip),
             modified=1 - spared,
@@ -260,11 +284,8 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
     for kind, p, s in zip(shape.kinds, numbers.kinds, run.senders, strict=True):
         heard, age = this.hear(kind, p, s)
         oldest = jnp.maximum(oldest, age)
-        each = (kind.marking_point is MarkingPoint.REVERSE) + kind.decodes + kind.starts
-        s = senders.respond(kind, p, s, heard, now, step, this.draw(each * kind.count))
-        if kind.starts:
-            draws = FILE_DRAWS if kind.sessions else 2 * kind.count
-            s = advance_files(kind, p, s, now, this.draw(draws))
+        s = senders.respond(kind, p, s, heard, now, step, this.draw(draws_to_respond(kind)))
+        s = advance_files(kind, p, s, now, this.draw(draws_of_files(kind)))
         had, s = s.sent, senders.send(kind, p, s, now, step)
         ends = together[kind.route[0]][None] + jnp.cumsum(s.sent - had, axis=0)
         together[kind.route[0]] = ends[-1]

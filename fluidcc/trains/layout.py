@@ -29,7 +29,7 @@ _BURST = 1.5  # packets by which the arrivals of a step may be uneven
 _FILES = 0.25  # files that begin in a step, at most on average
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
 _DECODES = 16  # most hashes that a receiver compares in a step
-FILE_DRAWS = 6  # random numbers of an open source in a step
+_FILE_DRAWS = 6  # random numbers of an open source in a step
 _MOST_NUMBERS = 2e8  # that are remembered in a run
 
 
@@ -334,8 +334,6 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         # counted when their middles pass, packets are known half a transmission too early
         leg[0] += sum(0.5 / float(net.links[k].capacity) for k in flow.route)
         leg[-1] += flow.access_delay  # a sender's clock may be that of its first link
-    enough = [float(group.options.dup_acks) for group in groups]
-    limited = [g.options.limited_transmit * (n - 1) for g, n in zip(groups, enough, strict=True)]
     quench = [[flow.access_delay + delay for delay in flow.quench_delays] for flow in flows]
     sizes = [[g.options.ack_size / float(net.links[k].packet_size) for k in f.back]
              for g, f in zip(groups, flows, strict=True)]  # fmt: skip
@@ -353,8 +351,10 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         max_rto=option("max_rto"),
         threshold=_stack([min(g.options.initial_ssthresh, g.max_window) for g in groups]),
         floor=_stack([_floor(group.flows) for group in groups]),
-        enough=_stack(enough),
-        limited=_stack(limited),
+        enough=option("dup_acks"),
+        limited=_stack([
+            group.options.limited_transmit * (group.options.dup_acks - 1.0) for group in groups
+        ]),
         access=_stack([
             f.access_rate / g.size if f.access_rate else math.inf
             for f, g in zip(flows, groups, strict=True)
@@ -504,11 +504,19 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
 
 def draws_of_kind(kind: Kind) -> int:
     """Random numbers that the flows of a kind take in a step."""
-    late = kind.marking_point in LATE
+    late = (kind.marking_point in LATE) * len(kind.route) * kind.count
+    return late + draws_to_respond(kind) + draws_of_files(kind)
+
+
+def draws_to_respond(kind: Kind) -> int:
+    """Those for what senders hear."""
     rewritten = kind.marking_point is MarkingPoint.REVERSE
-    files = FILE_DRAWS if kind.sessions else 2 * kind.count * kind.starts
-    each = late * len(kind.route) + rewritten + kind.decodes + kind.starts
-    return each * kind.count + files
+    return (rewritten + kind.decodes + kind.starts) * kind.count
+
+
+def draws_of_files(kind: Kind) -> int:
+    """Those for what files do."""
+    return _FILE_DRAWS if kind.sessions else 2 * kind.count * kind.starts
 
 
 def draws_of_port(port: Port) -> int:

@@ -84,6 +84,7 @@ def _draw(chance: Array, count: Array, u: Array) -> Array:
     """Whole numbers of signals among `count` packets, of mean `chance * count`: first whether there
     is any, as of independent ones, then how many.
     """
+    chance = jnp.minimum(chance, _ALMOST_ONE)
     any_of = jnp.maximum(-jnp.expm1(count * jnp.log1p(-chance)), _TINY)
     return jnp.where(u < any_of, jnp.floor((chance * count + u) / any_of + _WHOLE), 0.0)
 
@@ -227,13 +228,13 @@ def _choose(
         own = judged.chance[None]
         if offer.maps:
             own = jnp.where(offer.mapped > 0, offer.chances(judged.mark), own)
-        chosen = _draw(jnp.minimum(own, _ALMOST_ONE), offer.flows, each)
+        chosen = _draw(own, offer.flows, each)
     chosen = chosen * offer.entry
     marks = chosen * offer.capable * jnp.where(judged.mark[None] < offer.below, 1.0, 0.0)
     others = share if port.spaced else judged.chance
     s = s._replace(marked=s.marked + offer.loose * others)
     if port.each:
-        forced = _draw(jnp.minimum(judged.drop[None], _ALMOST_ONE), offer.flows, 1 - each)
+        forced = _draw(judged.drop[None], offer.flows, 1 - each)
     else:
         forced = deal(judged.drop[None] * offer.flows, u[port.blocks])
     return s, jnp.where(forced > 0, 0.0, marks), chosen - marks + forced, judged.drop
