@@ -1,5 +1,6 @@
 """One step of trains: senders hear and send, links pass on, in the order of the routes."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,13 +165,25 @@ class _Step:
         )  # fmt: skip
         return heard, jnp.max(self.now() - path.sent, axis=0)
 
+    def refused(self, kind: Kind, p: KindNumbers, run: Run) -> Array:
+        """Probability (B) that the SYN of a connection is lost on its way."""
+        kept = 1.0 + 0.0 * run.oldest
+        for link, size in zip(kind.route, p.small, strict=True):
+            port, numbers = self.shape.ports[link], self.numbers.ports[link]
+            judged = kind.marking_point is MarkingPoint.ENTRY
+            least = jnp.max(p.least) * port.averages if judged else math.inf
+            state, step = run.ports[link], self.numbers.step
+            lost = links.chance_of_loss(port, numbers, state, step, jnp.max(size), least)
+            kept = kept * (1 - lost)
+        return 1 - kept
+
     def offer(self, link: int, run: Run) -> tuple[links.Offer, Run]:
         """What comes to a link, and the run that knows of it."""
         shape, numbers = self.shape, self.numbers
         arrived, returned = [list(a) for a in run.arrived], [list(r) for r in run.returned]
         parts, facts = [], []
         zero = jnp.zeros_like(run.ports[link].accepted)
-        work, number, voice, loose, loose_work = zero, zero, zero, zero, zero
+        work, number, voice, loose, loose_work, refused = (zero,) * 6
         port, own = shape.ports[link], numbers.ports[link]
         if port.voice:
             state, talk = links.talk(own, run.ports[link], numbers.step, self.draw(4))
@@ -191,6 +204,11 @@ class _Step:
                     path = self.back_to(kind, p, self.now() - p.legs[hop] / numbers.step, hop)
                     here = jnp.maximum(self.come(kind, path), before)
                 parts.append(here - before)
+                if kind.starts:  # SYNs, which are at all links at once
+                    files = run.senders[kind.number].files
+                    number = number + files.syns - files.lost
+                    work = work + (files.syns - files.lost) * jnp.max(p.small[hop])
+                    refused = refused + files.lost * (hop == 0)
                 arrived[kind.number][hop] = here
                 facts.append((kind, p))
             for hop in (h for h, k in enumerate(kind.back) if k == link):
@@ -202,7 +220,7 @@ class _Step:
                 work = work + (total - before) * jnp.max(p.ack[hop])
                 returned[kind.number][hop] = total
         run = run._replace(arrived=tuple(map(tuple, arrived)), returned=tuple(map(tuple, returned)))
-        return _offer(facts, parts, work, number, voice, loose, loose_work), run
+        return _offer(facts, parts, work, number, voice, loose, loose_work, refused), run
 
     def departing(self, link: int, run: Run) -> tuple[Array, Run]:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
@@ -229,7 +247,7 @@ class _Step:
 
 def _offer(
     facts: list, parts: list, work: Array, number: Array, voice: Array, loose: Array,
-    loose_work: Array,
+    loose_work: Array, refused: Array,
 ) -> links.Offer:  # fmt: skip
     """What comes to a link, with what its flows are like."""
 
@@ -253,7 +271,7 @@ def _offer(
     lanes = voice.shape[0]
     return links.Offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
-        work=work, number=number, voice=voice, loose=loose, loose_work=loose_work,
+        work=work, number=number, voice=voice, loose=loose, loose_work=loose_work, refused=refused,
         mapped=column(lambda kind, _: kind.mapped),
         maps=any(kind.mapped for kind, _ in facts),
         chances=chances,
@@ -285,7 +303,8 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         heard, age = this.hear(kind, p, s)
         oldest = jnp.maximum(oldest, age)
         s = senders.respond(kind, p, s, heard, now, step, this.draw(draws_to_respond(kind)))
-        s = advance_files(kind, p, s, now, this.draw(draws_of_files(kind)))
+        refused = this.refused(kind, p, run) if kind.starts else run.oldest
+        s = advance_files(kind, p, s, now, refused, this.draw(draws_of_files(kind)))
         had, s = s.sent, senders.send(kind, p, s, now, step)
         ends = together[kind.route[0]][None] + jnp.cumsum(s.sent - had, axis=0)
         together[kind.route[0]] = ends[-1]

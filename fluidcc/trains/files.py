@@ -46,15 +46,21 @@ def _end(f: FileState, done: Array, now: Array) -> FileState:
     )  # fmt: skip
 
 
-def advance_files(kind: Kind, p: KindNumbers, s: Any, now: Array, u: Array) -> Any:
-    """Senders after the files that end and begin in a step; `u` are its random numbers."""
+def advance_files(
+    kind: Kind, p: KindNumbers, s: Any, now: Array, refused: Array, u: Array
+) -> Any:
+    """Senders after the files that end and begin in a step; `u` are its random numbers.
+
+    `refused` is the probability (B) that a SYN is lost on its way.
+    """
     if not kind.starts:
         return s
     ended = (s.need > 0) & (s.got >= s.need)
     advance = _advance_open if kind.sessions else _advance_closed
     files, ended, starting, size = advance(kind, p, s, ended, now, u)
     s = s._replace(need=jnp.where(ended, 0.0, s.need), files=_end(files, ended, now))
-    return _begin(kind, p, s, starting, size, now)
+    lost = u[-1 if kind.sessions else -kind.count :] < refused[None]
+    return _connect(p, _begin(p, s, starting, size, now), lost, now)
 
 
 def _advance_closed(
@@ -66,7 +72,7 @@ def _advance_closed(
     pause = p.traffic.pause(u[: kind.count]) + 0.0 * s.sent
     next_at = jnp.where(ended, jnp.where(over, NEVER, now + pause), f.next_at)
     starting = ((s.need <= 0) | ended) & (now >= next_at)
-    size = _count(p.traffic.size(u[kind.count :]) + 0.0 * s.sent)
+    size = _count(p.traffic.size(u[kind.count : 2 * kind.count]) + 0.0 * s.sent)
     pages = jnp.where(ended & (f.pages > 0), f.pages - 1, f.pages)
     f = f._replace(next_at=jnp.where(starting, NEVER, next_at), pages=pages)
     return f, ended, starting, size
@@ -140,23 +146,51 @@ def _new_object(o: OpenState, law: Any, now: Array, u: Array) -> tuple[OpenState
     return after, _pick(index, chosen), emits
 
 
-def _begin(kind: Kind, p: KindNumbers, s: Any, starting: Array, size: Array, now: Array) -> Any:
+def _begin(p: KindNumbers, s: Any, starting: Array, size: Array, now: Array) -> Any:
     """Begin transfers on new connections."""
     zero = 0.0 * s.sent
-    fresh = map_tree(lambda v: v + zero, p.window.start(p.initial + zero))
 
     def new(value: Any, old: Array) -> Array:
         return jnp.where(starting, value, old)
 
-    opening = p.opening + p.openings * jnp.maximum(s.round_trip - p.trip, 0.0)
+    asked = now + p.asking * jnp.maximum(s.round_trip, p.trip)
     return s._replace(
-        law=map_tree(lambda a, b: jnp.where(starting, a, b), fresh, s.law),
+        law=_new_law(p, p.initial + zero, s.law, starting),
         threshold=new(p.threshold, s.threshold), need=new(size, s.need), got=new(0.0, s.got),
         recover=new(s.sent - 1.0, s.recover), reacted_at=new(-NEVER, s.reacted_at),
         dropped=new(0.0, s.dropped), repaired_at=new(-NEVER, s.repaired_at),
         resent=new(-1.0, s.resent),
         silent_until=new(-NEVER, s.silent_until), backoff=new(1.0, s.backoff),
         pending=new(0.0, s.pending), quiet=new(0.0, s.quiet), estimate=new(0.0, s.estimate),
-        begin=new(now + opening, s.begin), tick_at=new(now + opening, s.tick_at),
-        files=s.files._replace(requested_at=new(now, s.files.requested_at)),
+        begin=new(NEVER, s.begin),
+        files=s.files._replace(
+            requested_at=new(now, s.files.requested_at), connects_at=new(asked, s.files.connects_at)
+        ),
+    )  # fmt: skip
+
+
+def _new_law(p: KindNumbers, window: Array, law: Any, where: Array) -> Any:
+    """The laws (n, B), begun with a window where a connection is new."""
+    return map_tree(lambda a, b: jnp.where(where, a, b), p.window.start(window), law)
+
+
+def _connect(p: KindNumbers, s: Any, lost: Array, now: Array) -> Any:
+    """Send the SYNs that are due. One that is `lost` (n, B) or (1, B) is sent again after a timeout,
+    and leaves a window of one packet, as any timeout does.
+    """
+    due = now >= s.files.connects_at
+    lost = due & lost & (p.syn > 0)
+    again = now + jnp.minimum(p.first_rto * s.backoff, p.max_rto)
+    opens = now + p.syn * jnp.maximum(s.round_trip, p.trip)
+    begin = jnp.where(due & ~lost, opens, s.begin)
+    return s._replace(
+        law=_new_law(p, 1.0 + 0.0 * s.sent, s.law, lost),
+        threshold=jnp.where(lost, 2.0, s.threshold),
+        backoff=jnp.where(lost, 2 * s.backoff, s.backoff),
+        timeouts=s.timeouts + jnp.where(lost, 1.0, 0.0),
+        begin=begin, tick_at=jnp.where(due & ~lost, opens, s.tick_at),
+        files=s.files._replace(
+            connects_at=jnp.where(lost, again, jnp.where(due, NEVER, s.files.connects_at)),
+            syns=jnp.sum(p.syn * due, axis=0), lost=jnp.sum(1.0 * lost, axis=0),
+        ),
     )  # fmt: skip

@@ -29,7 +29,7 @@ _BURST = 1.5  # packets by which the arrivals of a step may be uneven
 _FILES = 0.25  # files that begin in a step, at most on average
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
 _DECODES = 16  # most hashes that a receiver compares in a step
-_FILE_DRAWS = 6  # random numbers of an open source in a step
+_FILE_DRAWS = 7  # random numbers of an open source in a step
 _MOST_NUMBERS = 2e8  # that are remembered in a run
 
 
@@ -117,9 +117,10 @@ class KindNumbers(NamedTuple):
     arms: Any
     ack: tuple[Any, ...]  # an ACK in packets of each link back
     initial: Any  # first window
-    opening: Any  # s, before the first data of a connection, without queues
-    openings: Any  # round trips in that
-    syn: Any  # those of the connection itself
+    asking: Any  # round trips of the request before a connection
+    small: tuple[Any, ...]  # a SYN in packets of each link
+    first_rto: Any  # s, before a round trip has been measured
+    syn: Any  # 1 if a SYN opens a connection
     most: Any  # sessions in all
 
 
@@ -302,10 +303,9 @@ def _floor(flows: Flows) -> float:
     return 0.0 if _gated(flows) and always and least <= 1 else least
 
 
-def _openings(group: GroupPlan) -> float:
-    """Round trips before the first data of a connection: its SYN, and a request with its own."""
-    asks = float(group.flows.traffic.request()) > 0
-    return float(group.options.syn) + asks * (1.0 + float(group.options.syn))
+def _asking(group: GroupPlan) -> float:
+    """Round trips of the request before a connection, with its own SYN."""
+    return (1.0 + group.options.syn) * (float(group.flows.traffic.request()) > 0)
 
 
 def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumbers:
@@ -335,8 +335,15 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         leg[0] += sum(0.5 / float(net.links[k].capacity) for k in flow.route)
         leg[-1] += flow.access_delay  # a sender's clock may be that of its first link
     quench = [[flow.access_delay + delay for delay in flow.quench_delays] for flow in flows]
-    sizes = [[g.options.ack_size / float(net.links[k].packet_size) for k in f.back]
-             for g, f in zip(groups, flows, strict=True)]  # fmt: skip
+
+    def small(size: str, way: str) -> tuple[Any, ...]:
+        """A small packet in packets of each link of a way."""
+        sizes = [
+            [getattr(g.options, size) / float(net.links[k].packet_size) for k in getattr(f, way)]
+            for g, f in zip(groups, flows, strict=True)
+        ]
+        return tuple(_stack(column) for column in zip(*sizes, strict=True))
+
     return KindNumbers(
         **{
             name: laws(name)
@@ -362,10 +369,11 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         mark_below=option("mark_below"),
         least=option("choice_waiting"),
         arms=option("choice_arms"),
-        ack=tuple(_stack(column) for column in zip(*sizes, strict=True)),
+        ack=small("ack_size", "back"),
         initial=option("initial_window"),
-        opening=_stack([f.rtt * _openings(g) for f, g in zip(flows, groups, strict=True)]),
-        openings=_stack([_openings(g) for g in groups]),
+        asking=_stack([_asking(group) for group in groups]),
+        small=small("syn_size", "route"),
+        first_rto=option("initial_rto"),
         syn=option("syn"),
         most=np.float64(groups[0].flows.traffic.in_all()),
     )  # fmt: skip
@@ -474,7 +482,7 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
         rate = min(float(net.links[k].capacity) for k in route) / len(numbers)
         decodes = max(2, min(math.ceil(2 * rate * step), _DECODES))
         kinds.append(_kind(whole, len(kinds), numbers, offsets, decodes))
-    small = {k for kind in kinds for k in kind.back}
+    small = {k for kind in kinds for k in kind.back + kind.route * kind.starts}
     small |= {b.link for b in whole.background if b.voice is not None and not b.has_own_class}
     rewriting = {
         k for kind in kinds if kind.marking_point is MarkingPoint.REVERSE for k in kind.route
@@ -516,7 +524,7 @@ def draws_to_respond(kind: Kind) -> int:
 
 def draws_of_files(kind: Kind) -> int:
     """Those for what files do."""
-    return _FILE_DRAWS if kind.sessions else 2 * kind.count * kind.starts
+    return _FILE_DRAWS if kind.sessions else 3 * kind.count * kind.starts
 
 
 def draws_of_port(port: Port) -> int:

@@ -40,10 +40,11 @@ class Offer(NamedTuple):
     """What comes to a link in a step."""
 
     flows: Array  # (N, B) packets of each flow
-    work: Array  # (B) packets of acknowledgements, which are never lost
+    work: Array  # (B) small packets that come in for certain, ACKs and SYNs
     number: Array  # (B) the same by number
     loose: Array  # (B) packets without congestion control, by number
     loose_work: Array
+    refused: Array  # (B) SYNs that are lost, which do not come in
     voice: Array  # (B) packets for the queue of voice
     mapped: Array  # (N, B) 1 for flows with a probability of their own
     maps: bool  # whether any of them has
@@ -262,6 +263,7 @@ def pass_through(
         share = over / jnp.where(number > 0, number, 1.0)
         forced = deal(offer.flows * share[None], u[-1 - (port.ticks > 0)])
         losses, marks = losses + forced, jnp.where(forced > 0, 0.0, marks)
+        s = s._replace(full=jnp.minimum(share, 1.0))
         dropped = jnp.minimum(dropped + share, 1.0)
     cut = jnp.minimum(losses, offer.flows)
     kept, passed = jnp.sum(offer.flows - cut, axis=0), 1 - dropped
@@ -269,7 +271,8 @@ def pass_through(
     s = s._replace(
         accepted=s.accepted + kept + offer.work + offer.loose_work * passed,
         numbers=s.numbers + kept + offer.number + offer.loose * passed,
-        voice=voice, offered=s.offered + number, dropped=s.dropped + lost,
+        voice=voice, offered=s.offered + number + offer.refused,
+        dropped=s.dropped + lost + offer.refused,
         used=s.used + whole - room,
     )  # fmt: skip
     s = s._replace(served=jnp.minimum(s.accepted, s.served + room))
@@ -302,17 +305,40 @@ def _serve(port: Port, s: PortState, record: PortRecord, k: Array) -> tuple[Port
     return s._replace(left=left), record._replace(number=ring)
 
 
-def _say(numbers: PortNumbers, s: PortState, queue: Array, step: Array) -> Signal:
-    """The signal to a packet that sees `queue` packets."""
+def _say(
+    numbers: PortNumbers, s: PortState, queue: Array, step: Array, size: Any = 1.0
+) -> Signal:
+    """The signal to a packet of a size, in packets of the link, that sees `queue` of them."""
     zero = 0.0 * queue
-    seen = Arrival(1.0 + zero, step + zero, queue, numbers.capacity + zero)
+    seen = Arrival(1.0 + zero, step + zero, queue, numbers.capacity + zero, size + zero)
     return numbers.law.signal(s.law, seen)
+
+
+def _seen(port: Port, s: PortState) -> Array:
+    """Packets (B) that one which arrives, or leaves, between two steps sees."""
+    held = s.numbers - s.left if port.counted else s.accepted - s.served
+    return held if port.counts_service else waiting(held)
+
+
+def chance_of_loss(
+    port: Port, numbers: PortNumbers, s: PortState, step: Array, size: Any, least: Any
+) -> Array:
+    """Probability (B) that a packet without ECN, of a size in packets of the link, is lost there.
+
+    The law may choose it if at least so many packets wait; with `least` infinite it only forces.
+    """
+    kept = 1 - s.full
+    if port.signals:
+        seen = _seen(port, s)
+        said = _say(numbers, s, seen, step, size)
+        mark = jnp.where(seen >= least, said.mark, 0.0)
+        kept = kept * (1 - said.drop) * (1 - mark)
+    return 1 - kept
 
 
 def chance_of_leaving(port: Port, numbers: PortNumbers, s: PortState, step: Array) -> Array:
     """Probability (B) of a mark for a packet that leaves, or an ACK that passes the router."""
-    held = s.numbers - s.left if port.counted else s.accepted - s.served
-    queue = held if port.counts_service else waiting(held)
+    queue = _seen(port, s)
     return _say(numbers, s, queue, step).mark + 0.0 * queue
 
 

@@ -231,9 +231,10 @@ class _Response:
         """The senders after the step."""
         rules, s, heard, acks = self.rules, self.s, self.heard, self.acks
         law = rules.bounded(rules.with_window(s.law, self._window()))
-        # a connection is open from its SYN on, whose window is one packet; a request has its own
-        syn = s.begin - self.p.syn * jnp.maximum(s.round_trip, self.p.trip)
-        begun = (s.need > 0) & (self.now >= syn) if self.kind.starts else self.open
+        begun = self.open
+        if self.kind.starts:  # from its first SYN on, whose window is one packet
+            asked = (s.files.connects_at >= NEVER) | (s.backoff > 1)
+            begun = (s.need > 0) & asked
         shown = jnp.where(begun, jnp.where(self.open, rules.window(law), 1.0), 0.0)
         return s._replace(
             law=law, known=heard.known, lost=heard.lost, marks=heard.marks, quenched=heard.quenched,

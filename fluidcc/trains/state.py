@@ -35,6 +35,9 @@ class FileState(NamedTuple):
     pages: Array  # left of that session; 0 for no end
     owner: Array  # place of the session that an object belongs to
     requested_at: Array  # s
+    connects_at: Array  # s, next SYN
+    syns: Array  # (B) sent in the last step
+    lost: Array  # (B) of them
     transfers: Array  # ended
     span_sum: Array  # s
     span_squares: Array
@@ -98,6 +101,7 @@ class PortState(NamedTuple):
     system: Array  # integral of those in the system
     system_squares: Array
     used: Array  # by voice of its own queue, in packets
+    full: Array  # share of the packets of the last step that found no room
     calls: Array
     talkers: Array
 
@@ -160,7 +164,7 @@ def _first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
     """Flows before they start."""
     zero = np.zeros_like(numbers.begin)
     law = map_tree(lambda v: v + zero, numbers.window.start(numbers.initial + zero))
-    start = numbers.begin + numbers.opening
+    start = numbers.begin + numbers.syn * numbers.trip
     never = zero - NEVER
     return SenderState(
         law=law,
@@ -187,7 +191,8 @@ def _first_files(kind: Kind, numbers: KindNumbers, starts: Any) -> FileState | t
     one, places = np.zeros(lanes), np.zeros((kind.sessions, lanes))
     source = OpenState(one, one, places, places, places, places + NEVER, one)
     return FileState(
-        starts + zero, pages, zero, zero, zero, zero, zero, source if kind.sessions else ()
+        starts + zero, pages, zero, zero, zero + NEVER, one, one, zero, zero, zero,
+        source if kind.sessions else (),
     )
 
 
@@ -196,7 +201,7 @@ def _first_port(numbers: PortNumbers, calls: Any, talkers: Any) -> PortState:
     zero = np.zeros_like(calls)
     law = map_tree(lambda v: v + zero, numbers.start)
     first = (numbers.period[0] + numbers.period[1]) / 2
-    return PortState(law, zero, zero, zero + first, *([zero] * 13), calls=calls, talkers=talkers)
+    return PortState(law, zero, zero, zero + first, *([zero] * 14), calls=calls, talkers=talkers)
 
 
 def _first_record(shape: Any, lanes: int) -> Record:
