@@ -227,12 +227,15 @@ class _Step:
         shape, numbers = self.shape, self.numbers
         departed, marks = [list(d) for d in run.departed], []
         port, state = shape.ports[link], run.ports[link]
-        chance = links.chance_of_leaving(port, numbers.ports[link], state, numbers.step)
+        lanes = state.accepted.shape[0]
         for kind, p in zip(shape.kinds, numbers.kinds, strict=True):
             for hop in (h for h, k in enumerate(kind.route) if k == link):
                 if kind.marking_point not in LATE:
-                    marks.append(jnp.zeros((kind.count, chance.shape[0])))
+                    marks.append(jnp.zeros((kind.count, lanes)))
                     continue
+                chance = links.chance_of_leaving(
+                    port, numbers.ports[link], state, numbers.step, kind.marking_point
+                )
                 before, path = (
                     departed[kind.number][hop],
                     self.back_to(kind, p, self.now(), hop + 1),

@@ -9,7 +9,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.arrays import jnp
-from fluidcc.laws.law import Arrival, Signal
+from fluidcc.laws.law import Arrival, MarkingPoint, Signal
 from fluidcc.programs import leaves, map_tree
 from fluidcc.trains.layout import Port, PortNumbers
 from fluidcc.trains.rings import between, last, locate, write
@@ -19,6 +19,11 @@ Array = Any
 _WHOLE = 1e-9  # packets: counts are whole up to this
 _TINY = 1e-12
 _ALMOST_ONE = 1 - 1e-12
+_PARTS = {  # of a transmission that have passed when a law is asked
+    MarkingPoint.DEPARTURE: 0.0,
+    MarkingPoint.REVERSE: 0.5,
+    MarkingPoint.TRANSMITTED: 1.0,
+}
 
 
 _TERMS = 24  # of a Poisson distribution
@@ -94,9 +99,15 @@ def _add(state: Any, change: Any) -> Any:
     return map_tree(lambda a, b: a + b, state, change)
 
 
-def waiting(queue: Array) -> Array:
-    """Packets that wait, on average over a transmission, if `queue` are left to serve."""
-    return jnp.maximum(queue - 0.5, 0.0)
+def _see(port: Port, queue: Array, part: float) -> Array:
+    """Packets that a law sees after a part of a transmission, if `queue` are left to serve in the
+    mean: one more waits at its end than at its beginning.
+
+    Packets that arrive find as many as those that leave let stand: the queue as a transmission
+    begins, half a packet less than its mean over time, if the link is always busy.
+    """
+    waits = jnp.maximum(queue - 1.0 + part, 0.0)
+    return waits + jnp.minimum(queue, 1.0) if port.counts_service else waits
 
 
 class _Judged(NamedTuple):
@@ -130,7 +141,7 @@ class _Judge:
         if port.averages:  # an idle link counts as small packets that find it empty
             idle = jnp.maximum(served - part - found, 0.0)
             x = _add(x, law.on_arrival(x, Arrival(idle, 0 * idle, 0 * idle, capacity, 0 * idle)))
-        seen = found + 1.0 if port.counts_service else waiting(found)
+        seen = _see(port, found, 0.0) + (1.0 if port.counts_service else 0.0)
         arrival = Arrival(part, self._span + 0 * part, seen, capacity, self._size)
         x = _add(x, law.on_arrival(x, arrival))
         one = Arrival(1 + 0 * part, self._span / ops.maximum(part, _TINY), seen, capacity)
@@ -138,7 +149,7 @@ class _Judge:
         mark, forced = said.mark + 0 * part, said.drop + 0 * part
         chooses = (mark > 0) | (forced > 0)
         if port.averages:
-            chooses = chooses & (waiting(found) >= self._offer.least)
+            chooses = chooses & (seen >= self._offer.least)
         mark, forced = (jnp.where(chooses, v, 0.0) for v in (mark, forced))
         gap, armed, chance = before.gap + part, before.armed, mark
         if port.spaced:
@@ -170,7 +181,7 @@ def _tick(
     """Perform the ticks of a queue law that are due."""
     law, (low, high) = numbers.law, numbers.period
     queue = jnp.maximum(s.accepted - s.served, 0.0)
-    seen = queue if port.counts_service else waiting(queue)
+    seen = _see(port, queue, 0.5)
     arrival = Arrival(1 + 0 * queue, 0 * queue, seen, numbers.capacity + 0 * queue)
     x, at = s.law, s.tick_at
     for _ in range(port.ticks):
@@ -249,7 +260,7 @@ def pass_through(
     arriving, queue = jnp.sum(offer.flows, axis=0), s.accepted - s.served
     total = arriving + offer.work + offer.loose_work
     number = arriving + offer.number + offer.loose
-    by_number = s.numbers - s.left if port.counted else queue
+    by_number = _held(port, s)
     whole = numbers.capacity * step + 0.0 * queue
     room, voice = _voice(port, numbers, s, offer, whole, queue + total)
     marks = losses = jnp.zeros_like(offer.flows)
@@ -314,10 +325,9 @@ def _say(
     return numbers.law.signal(s.law, seen)
 
 
-def _seen(port: Port, s: PortState) -> Array:
-    """Packets (B) that one which arrives, or leaves, between two steps sees."""
-    held = s.numbers - s.left if port.counted else s.accepted - s.served
-    return held if port.counts_service else waiting(held)
+def _held(port: Port, s: PortState) -> Array:
+    """Packets (B) that are left to serve, by number."""
+    return s.numbers - s.left if port.counted else s.accepted - s.served
 
 
 def chance_of_loss(
@@ -329,16 +339,18 @@ def chance_of_loss(
     """
     kept = 1 - s.full
     if port.signals:
-        seen = _seen(port, s)
+        seen = _see(port, _held(port, s), 0.5)
         said = _say(numbers, s, seen, step, size)
         mark = jnp.where(seen >= least, said.mark, 0.0)
         kept = kept * (1 - said.drop) * (1 - mark)
     return 1 - kept
 
 
-def chance_of_leaving(port: Port, numbers: PortNumbers, s: PortState, step: Array) -> Array:
+def chance_of_leaving(
+    port: Port, numbers: PortNumbers, s: PortState, step: Array, point: MarkingPoint
+) -> Array:
     """Probability (B) of a mark for a packet that leaves, or an ACK that passes the router."""
-    queue = _seen(port, s)
+    queue = _see(port, _held(port, s), _PARTS[point])
     return _say(numbers, s, queue, step).mark + 0.0 * queue
 
 
@@ -349,6 +361,6 @@ def rewrite(
     """Record the probability of a signal to ACKs that pass the router now, as many as packets were
     served since `before`.
     """
-    chance = chance_of_leaving(port, numbers, s, step)
+    chance = chance_of_leaving(port, numbers, s, step, MarkingPoint.REVERSE)
     s = s._replace(marked=s.marked + chance * (s.served - before))
     return s, record._replace(chance=write(record.chance, k, chance))
