@@ -159,7 +159,7 @@ def _begin(p: KindNumbers, s: Any, starting: Array, size: Array, now: Array) -> 
         threshold=new(p.threshold, s.threshold), need=new(size, s.need), got=new(0.0, s.got),
         recover=new(s.sent - 1.0, s.recover), reacted_at=new(-NEVER, s.reacted_at),
         dropped=new(0.0, s.dropped), repaired_at=new(-NEVER, s.repaired_at),
-        resent=new(-1.0, s.resent),
+        resent=new(-1.0, s.resent), missing=new(0.0, s.missing),
         silent_until=new(-NEVER, s.silent_until), backoff=new(1.0, s.backoff),
         pending=new(0.0, s.pending), quiet=new(0.0, s.quiet), estimate=new(0.0, s.estimate),
         begin=new(NEVER, s.begin),

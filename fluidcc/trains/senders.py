@@ -105,7 +105,8 @@ class _Response:
         """Find losses: by duplicate ACKs, and recover, or by the timer."""
         kind, s, zero = self.kind, self.s, self.zero
         lossy = (self.losses > 0) & ~self.silent & self.open
-        repairing = self.now < s.repaired_at
+        sack = kind.recovery == "sack"
+        repairing = self.heard.known <= s.resent if sack else self.now < s.repaired_at
         fresh = lossy & self.after
         late = fresh & (self._duplicates() < self.p.enough)
         if kind.recovery == "reno":
@@ -115,7 +116,7 @@ class _Response:
         law = _chosen(fresh, cut, s.law)
         law = _chosen(late, self.rules.with_window(law, 1.0 + zero), law)
         self.s = s._replace(law=law)
-        stalled = self.open & ~self.silent & (self._window() < 1.0) & (self.flight < 0.5)
+        stalled = (self._window() - s.missing < 1.0) & (self.flight < 0.5) & ~self.silent & self.open
         timed = late | stalled
         repairs = self.losses * self.rtt if kind.recovery == "newreno" else self.rtt
         # a loss in a window that a signal has cut is repaired without another cut
@@ -123,8 +124,9 @@ class _Response:
         repaired_at = jnp.where(begins, self.now + repairs, s.repaired_at)
         if kind.recovery == "newreno":
             repaired_at = jnp.where(lossy & ~begins, repaired_at + repairs, repaired_at)
-        resent = jnp.where(fresh & ~late, s.sent, s.resent) + self.losses
+        resent = jnp.where(begins if sack else fresh & ~late, s.sent, s.resent) + self.losses
         over = timed | (self.heard.known > resent)
+        missing = jnp.minimum(s.missing + self.losses, resent - self.heard.known) if sack else zero
         backoff = jnp.where(self.after & self.spoke, 1.0, s.backoff)
         timer = jnp.maximum(self.p.min_rto, 2 * self.rtt) * backoff
         timer = jnp.minimum(timer, self.p.max_rto)
@@ -134,6 +136,7 @@ class _Response:
             recover=jnp.where(fresh | late, s.sent, s.recover),
             repaired_at=jnp.where(timed, self.now, repaired_at),
             resent=jnp.where(over, -1.0, resent),
+            missing=jnp.where(over, 0.0, missing),
             silent_until=jnp.where(timed, self.now + timer, s.silent_until),
             backoff=jnp.where(timed, jnp.minimum(2 * backoff, _MOST_BACKOFF), backoff),
             timeouts=s.timeouts + jnp.where(timed, 1.0, 0.0),
@@ -196,7 +199,8 @@ class _Response:
         """Grow on ACKs that the reaction lets through, by slow start or by the law."""
         kind, s, rules, zero = self.kind, self.s, self.rules, self.zero
         later = self.heard.known > s.recover
-        grows = self.spoke & self.calm & ~self.fresh & (self.now + 0.5 * self.step >= s.repaired_at)
+        whole = s.resent < 0 if kind.recovery == "sack" else self.now + 0.5 * self.step >= s.repaired_at
+        grows = self.spoke & self.calm & ~self.fresh & whole
         if kind.sticky and not kind.grow_on_echo:
             grows = grows & later
         since = Since(self.now - s.reacted_at, self.rtt, jnp.where(later, 1.0, 0.0), s.dropped)
@@ -288,7 +292,7 @@ def _permit(
 def send(kind: Kind, p: KindNumbers, s: SenderState, now: Array, step: Array) -> SenderState:
     """The senders after what their windows let go in a step."""
     window = jnp.floor(jnp.minimum(p.window.window(s.law), p.window.max_window) + _WHOLE)
-    room = jnp.minimum(window, s.permitted) - (s.sent - s.known)
+    room = jnp.minimum(window, s.permitted) - (s.sent - s.known) - s.missing
     if kind.starts:
         room = jnp.minimum(room, s.need - s.got - (s.sent - s.known))
     room = jnp.minimum(room, p.access * step)

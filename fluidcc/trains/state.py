@@ -60,6 +60,7 @@ class SenderState(NamedTuple):
     dropped: Array  # 1 if that was to a quench for a loss
     repaired_at: Array  # s, end of the recovery
     resent: Array  # `sent` up to which packets of the recovery are sent again
+    missing: Array  # lost packets of a recovery by SACK that are not repaired yet
     silent_until: Array  # s, end of a timeout
     backoff: Array
     quiet: Array  # s since the last ACK
@@ -170,7 +171,7 @@ def _first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
         law=law,
         threshold=numbers.threshold + zero,
         sent=zero, known=zero, lost=zero, marks=zero, quenched=zero, pending=zero,
-        recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never, resent=zero - 1.0,
+        recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never, resent=zero - 1.0, missing=zero,
         silent_until=never, backoff=zero + 1.0, quiet=zero, permitted=zero + NEVER,
         fraction=zero, estimate=zero,
         tick_at=start if kind.ticks else zero + NEVER,
