@@ -166,9 +166,10 @@ class _Step:
         return heard, jnp.max(self.now() - path.sent, axis=0)
 
     def refused(self, kind: Kind, p: KindNumbers, run: Run) -> Array:
-        """Probability (B) that the SYN of a connection is lost on its way."""
+        """Probability (B) that the SYN of a connection is lost, or its acknowledgement."""
         kept = 1.0 + 0.0 * run.oldest
-        for link, size in zip(kind.route, p.small, strict=True):
+        sizes = zip((*kind.route, *kind.back), (*p.small, *p.ack), strict=True)
+        for link, size in sizes:
             port, numbers = self.shape.ports[link], self.numbers.ports[link]
             judged = kind.marking_point is MarkingPoint.ENTRY
             least = jnp.max(p.least) * port.averages if judged else math.inf
