@@ -184,7 +184,7 @@ class _Step:
         arrived, returned = [list(a) for a in run.arrived], [list(r) for r in run.returned]
         parts, facts = [], []
         zero = jnp.zeros_like(run.ports[link].accepted)
-        work, number, voice, loose, loose_work, refused = (zero,) * 6
+        work, number, voice, loose, loose_work = (zero,) * 5
         port, own = shape.ports[link], numbers.ports[link]
         if port.voice:
             state, talk = links.talk(own, run.ports[link], numbers.step, self.draw(4))
@@ -206,10 +206,8 @@ class _Step:
                     here = jnp.maximum(self.come(kind, path), before)
                 parts.append(here - before)
                 if kind.starts:  # SYNs, which are at all links at once
-                    files = run.senders[kind.number].files
-                    number = number + files.syns - files.lost
-                    work = work + (files.syns - files.lost) * jnp.max(p.small[hop])
-                    refused = refused + files.lost * (hop == 0)
+                    syns = run.senders[kind.number].files.syns
+                    number, work = number + syns, work + syns * jnp.max(p.small[hop])
                 arrived[kind.number][hop] = here
                 facts.append((kind, p))
             for hop in (h for h, k in enumerate(kind.back) if k == link):
@@ -221,7 +219,7 @@ class _Step:
                 work = work + (total - before) * jnp.max(p.ack[hop])
                 returned[kind.number][hop] = total
         run = run._replace(arrived=tuple(map(tuple, arrived)), returned=tuple(map(tuple, returned)))
-        return _offer(facts, parts, work, number, voice, loose, loose_work, refused), run
+        return _offer(facts, parts, work, number, voice, loose, loose_work), run
 
     def departing(self, link: int, run: Run) -> tuple[Array, Run]:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
@@ -251,7 +249,7 @@ class _Step:
 
 def _offer(
     facts: list, parts: list, work: Array, number: Array, voice: Array, loose: Array,
-    loose_work: Array, refused: Array,
+    loose_work: Array,
 ) -> links.Offer:  # fmt: skip
     """What comes to a link, with what its flows are like."""
 
@@ -275,7 +273,7 @@ def _offer(
     lanes = voice.shape[0]
     return links.Offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
-        work=work, number=number, voice=voice, loose=loose, loose_work=loose_work, refused=refused,
+        work=work, number=number, voice=voice, loose=loose, loose_work=loose_work,
         mapped=column(lambda kind, _: kind.mapped),
         maps=any(kind.mapped for kind, _ in facts),
         chances=chances,

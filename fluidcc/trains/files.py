@@ -191,6 +191,6 @@ def _connect(p: KindNumbers, s: Any, lost: Array, now: Array) -> Any:
         begin=begin, tick_at=jnp.where(due & ~lost, opens, s.tick_at),
         files=s.files._replace(
             connects_at=jnp.where(lost, again, jnp.where(due, NEVER, s.files.connects_at)),
-            syns=jnp.sum(p.syn * due, axis=0), lost=jnp.sum(1.0 * lost, axis=0),
+            syns=jnp.sum(p.syn * due, axis=0),
         ),
     )  # fmt: skip

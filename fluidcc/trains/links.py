@@ -45,11 +45,10 @@ class Offer(NamedTuple):
     """What comes to a link in a step."""
 
     flows: Array  # (N, B) packets of each flow
-    work: Array  # (B) small packets that come in for certain, ACKs and SYNs
+    work: Array  # (B) small packets, ACKs and SYNs
     number: Array  # (B) the same by number
     loose: Array  # (B) packets without congestion control, by number
     loose_work: Array
-    refused: Array  # (B) SYNs that are lost, which do not come in
     voice: Array  # (B) packets for the queue of voice
     mapped: Array  # (N, B) 1 for flows with a probability of their own
     maps: bool  # whether any of them has
@@ -278,12 +277,15 @@ def pass_through(
         dropped = jnp.minimum(dropped + share, 1.0)
     cut = jnp.minimum(losses, offer.flows)
     kept, passed = jnp.sum(offer.flows - cut, axis=0), 1 - dropped
-    lost = jnp.sum(cut, axis=0) + offer.loose * dropped
+    lost, small = jnp.sum(cut, axis=0) + offer.loose * dropped, 1.0
+    if port.counted:
+        size = offer.work / jnp.where(offer.number > 0, offer.number, 1.0)
+        small = 1 - chance_of_loss(port, numbers, s, step, size, offer.least)
+        lost = lost + offer.number * (1 - small)
     s = s._replace(
-        accepted=s.accepted + kept + offer.work + offer.loose_work * passed,
-        numbers=s.numbers + kept + offer.number + offer.loose * passed,
-        voice=voice, offered=s.offered + number + offer.refused,
-        dropped=s.dropped + lost + offer.refused,
+        accepted=s.accepted + kept + offer.work * small + offer.loose_work * passed,
+        numbers=s.numbers + kept + offer.number * small + offer.loose * passed,
+        voice=voice, offered=s.offered + number, dropped=s.dropped + lost,
         used=s.used + whole - room,
     )  # fmt: skip
     s = s._replace(served=jnp.minimum(s.accepted, s.served + room))

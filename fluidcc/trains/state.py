@@ -37,7 +37,6 @@ class FileState(NamedTuple):
     requested_at: Array  # s
     connects_at: Array  # s, next SYN
     syns: Array  # (B) sent in the last step
-    lost: Array  # (B) of them
     transfers: Array  # ended
     span_sum: Array  # s
     span_squares: Array
@@ -192,7 +191,7 @@ def _first_files(kind: Kind, numbers: KindNumbers, starts: Any) -> FileState | t
     one, places = np.zeros(lanes), np.zeros((kind.sessions, lanes))
     source = OpenState(one, one, places, places, places, places + NEVER, one)
     return FileState(
-        starts + zero, pages, zero, zero, zero + NEVER, one, one, zero, zero, zero,
+        starts + zero, pages, zero, zero, zero + NEVER, one, zero, zero, zero,
         source if kind.sessions else (),
     )
 
