@@ -1,6 +1,5 @@
 """One step of trains: senders hear and send, links pass on, in the order of the routes."""
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,15 +166,12 @@ class _Step:
 
     def refused(self, kind: Kind, p: KindNumbers, run: Run) -> Array:
         """Probability (B) that the SYN of a connection is lost, or its acknowledgement."""
-        kept = 1.0 + 0.0 * run.oldest
-        sizes = zip((*kind.route, *kind.back), (*p.small, *p.ack), strict=True)
-        for link, size in sizes:
+        kept, least = 1.0 + 0.0 * run.oldest, jnp.max(p.least)
+        entry = 1.0 if kind.marking_point is MarkingPoint.ENTRY else 0.0
+        for link, size in zip((*kind.route, *kind.back), (*p.small, *p.ack), strict=True):
             port, numbers = self.shape.ports[link], self.numbers.ports[link]
-            judged = kind.marking_point is MarkingPoint.ENTRY
-            least = jnp.max(p.least) * port.averages if judged else math.inf
-            state, step = run.ports[link], self.numbers.step
-            lost = links.chance_of_loss(port, numbers, state, step, jnp.max(size), least)
-            kept = kept * (1 - lost)
+            state, step, size = run.ports[link], self.numbers.step, jnp.max(size)
+            kept = kept * (1 - links.chance_of_loss(port, numbers, state, step, size, least, entry))
         return 1 - kept
 
     def offer(self, link: int, run: Run) -> tuple[links.Offer, Run]:

@@ -46,9 +46,7 @@ def _end(f: FileState, done: Array, now: Array) -> FileState:
     )  # fmt: skip
 
 
-def advance_files(
-    kind: Kind, p: KindNumbers, s: Any, now: Array, refused: Array, u: Array
-) -> Any:
+def advance_files(kind: Kind, p: KindNumbers, s: Any, now: Array, refused: Array, u: Array) -> Any:
     """Senders after the files that end and begin in a step; `u` are its random numbers.
 
     `refused` is the probability (B) that a SYN is lost on its way.
@@ -175,8 +173,8 @@ def _new_law(p: KindNumbers, window: Array, law: Any, where: Array) -> Any:
 
 
 def _connect(p: KindNumbers, s: Any, lost: Array, now: Array) -> Any:
-    """Send the SYNs that are due. One that is `lost` (n, B) or (1, B) is sent again after a timeout,
-    and leaves a window of one packet, as any timeout does.
+    """Send the SYNs that are due. One that is `lost`, (n, B) or (1, B), is sent again after a
+    timeout, as which it counts.
     """
     due = now >= s.files.connects_at
     lost = due & lost & (p.syn > 0)
@@ -191,6 +189,6 @@ def _connect(p: KindNumbers, s: Any, lost: Array, now: Array) -> Any:
         begin=begin, tick_at=jnp.where(due & ~lost, opens, s.tick_at),
         files=s.files._replace(
             connects_at=jnp.where(lost, again, jnp.where(due, NEVER, s.files.connects_at)),
-            syns=jnp.sum(p.syn * due, axis=0),
+            syns=jnp.sum(jnp.where(due, p.syn, 0.0), axis=0),
         ),
     )  # fmt: skip

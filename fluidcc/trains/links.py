@@ -280,7 +280,8 @@ def pass_through(
     lost, small = jnp.sum(cut, axis=0) + offer.loose * dropped, 1.0
     if port.counted:
         size = offer.work / jnp.where(offer.number > 0, offer.number, 1.0)
-        small = 1 - chance_of_loss(port, numbers, s, step, size, offer.least)
+        entry = jnp.max(offer.entry) if port.signals else 0.0
+        small = 1 - chance_of_loss(port, numbers, s, step, size, offer.least, entry)
         lost = lost + offer.number * (1 - small)
     s = s._replace(
         accepted=s.accepted + kept + offer.work * small + offer.loose_work * passed,
@@ -318,9 +319,7 @@ def _serve(port: Port, s: PortState, record: PortRecord, k: Array) -> tuple[Port
     return s._replace(left=left), record._replace(number=ring)
 
 
-def _say(
-    numbers: PortNumbers, s: PortState, queue: Array, step: Array, size: Any = 1.0
-) -> Signal:
+def _say(numbers: PortNumbers, s: PortState, queue: Array, step: Array, size: Any = 1.0) -> Signal:
     """The signal to a packet of a size, in packets of the link, that sees `queue` of them."""
     zero = 0.0 * queue
     seen = Arrival(1.0 + zero, step + zero, queue, numbers.capacity + zero, size + zero)
@@ -333,18 +332,18 @@ def _held(port: Port, s: PortState) -> Array:
 
 
 def chance_of_loss(
-    port: Port, numbers: PortNumbers, s: PortState, step: Array, size: Any, least: Any
+    port: Port, numbers: PortNumbers, s: PortState, step: Array, size: Any, least: Any, entry: Any
 ) -> Array:
     """Probability (B) that a packet without ECN, of a size in packets of the link, is lost there.
 
-    The law may choose it if at least so many packets wait; with `least` infinite it only forces.
+    The law may choose it if `entry` is 1 and, for a law with an average, `least` packets wait.
     """
     kept = 1 - s.full
     if port.signals:
         seen = _see(port, _held(port, s), 0.5)
         said = _say(numbers, s, seen, step, size)
-        mark = jnp.where(seen >= least, said.mark, 0.0)
-        kept = kept * (1 - said.drop) * (1 - mark)
+        enough = seen >= (least if port.averages else 0.0)
+        kept = kept * (1 - said.drop) * (1 - jnp.where(enough, entry * said.mark, 0.0))
     return 1 - kept
 
 

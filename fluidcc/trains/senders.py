@@ -93,6 +93,12 @@ class _Response:
         new = jnp.clip(left, 0.0, before + self.p.limited)
         return s.sent - self.heard.known + acks - before + new
 
+    def _is_repairing(self) -> Array:
+        """Whether a recovery is under way: by SACK, until all that was sent again is known of."""
+        if self.kind.recovery == "sack":
+            return self.heard.known <= self.s.resent
+        return self.now + 0.5 * self.step < self.s.repaired_at
+
     def observe(self) -> None:
         """Learn from all ACKs."""
         if self.kind.capable or self.kind.loads:
@@ -105,8 +111,7 @@ class _Response:
         """Find losses: by duplicate ACKs, and recover, or by the timer."""
         kind, s, zero = self.kind, self.s, self.zero
         lossy = (self.losses > 0) & ~self.silent & self.open
-        sack = kind.recovery == "sack"
-        repairing = self.heard.known <= s.resent if sack else self.now < s.repaired_at
+        sack, repairing = kind.recovery == "sack", self._is_repairing()
         fresh = lossy & self.after
         late = fresh & (self._duplicates() < self.p.enough)
         if kind.recovery == "reno":
@@ -116,7 +121,8 @@ class _Response:
         law = _chosen(fresh, cut, s.law)
         law = _chosen(late, self.rules.with_window(law, 1.0 + zero), law)
         self.s = s._replace(law=law)
-        stalled = (self._window() - s.missing < 1.0) & (self.flight < 0.5) & ~self.silent & self.open
+        stalled = (self._window() - s.missing < 1.0) & (self.flight < 0.5)
+        stalled = stalled & self.open & ~self.silent
         timed = late | stalled
         repairs = self.losses * self.rtt if kind.recovery == "newreno" else self.rtt
         # a loss in a window that a signal has cut is repaired without another cut
@@ -126,6 +132,7 @@ class _Response:
             repaired_at = jnp.where(lossy & ~begins, repaired_at + repairs, repaired_at)
         resent = jnp.where(begins if sack else fresh & ~late, s.sent, s.resent) + self.losses
         over = timed | (self.heard.known > resent)
+        # lost packets count as under way until they are repaired, first of all that is sent now
         missing = jnp.minimum(s.missing + self.losses, resent - self.heard.known) if sack else zero
         backoff = jnp.where(self.after & self.spoke, 1.0, s.backoff)
         timer = jnp.maximum(self.p.min_rto, 2 * self.rtt) * backoff
@@ -199,8 +206,7 @@ class _Response:
         """Grow on ACKs that the reaction lets through, by slow start or by the law."""
         kind, s, rules, zero = self.kind, self.s, self.rules, self.zero
         later = self.heard.known > s.recover
-        whole = s.resent < 0 if kind.recovery == "sack" else self.now + 0.5 * self.step >= s.repaired_at
-        grows = self.spoke & self.calm & ~self.fresh & whole
+        grows = self.spoke & self.calm & ~self.fresh & ~self._is_repairing()
         if kind.sticky and not kind.grow_on_echo:
             grows = grows & later
         since = Since(self.now - s.reacted_at, self.rtt, jnp.where(later, 1.0, 0.0), s.dropped)

@@ -170,8 +170,8 @@ def _first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
         law=law,
         threshold=numbers.threshold + zero,
         sent=zero, known=zero, lost=zero, marks=zero, quenched=zero, pending=zero,
-        recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never, resent=zero - 1.0, missing=zero,
-        silent_until=never, backoff=zero + 1.0, quiet=zero, permitted=zero + NEVER,
+        recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never, resent=zero - 1.0,
+        missing=zero, silent_until=never, backoff=zero + 1.0, quiet=zero, permitted=zero + NEVER,
         fraction=zero, estimate=zero,
         tick_at=start if kind.ticks else zero + NEVER,
         begin=start, need=zero if kind.starts else zero + NEVER, got=zero,
@@ -191,7 +191,15 @@ def _first_files(kind: Kind, numbers: KindNumbers, starts: Any) -> FileState | t
     one, places = np.zeros(lanes), np.zeros((kind.sessions, lanes))
     source = OpenState(one, one, places, places, places, places + NEVER, one)
     return FileState(
-        starts + zero, pages, zero, zero, zero + NEVER, one, zero, zero, zero,
+        starts + zero,
+        pages,
+        zero,
+        zero,
+        zero + NEVER,
+        one,
+        zero,
+        zero,
+        zero,
         source if kind.sessions else (),
     )
 
