@@ -229,7 +229,12 @@ class _Step:
                     marks.append(jnp.zeros((kind.count, lanes)))
                     continue
                 chance = links.chance_of_leaving(
-                    port, numbers.ports[link], state, numbers.step, kind.marking_point
+                    port,
+                    numbers.ports[link],
+                    state,
+                    numbers.step,
+                    kind.marking_point,
+                    jnp.max(p.arms),
                 )
                 before, path = (
                     departed[kind.number][hop],
@@ -239,7 +244,7 @@ class _Step:
                 departed[kind.number][hop] = here
                 u = self.draw(kind.count)
                 own = p.marking.probability(chance, p.window) if kind.mapped else chance
-                marks.append(jnp.floor(own[None] * (here - before) + u))
+                marks.append(links.draw(own[None], here - before, u))
         return jnp.concatenate(marks), run._replace(departed=tuple(map(tuple, departed)))
 
 
@@ -347,7 +352,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
             ports[link] = ports[link]._replace(marked=ports[link].marked + jnp.sum(marks, axis=0))
         if port.rewrites:
             ports[link], records[link] = links.rewrite(
-                port, numbers.ports[link], ports[link], records[link], before, k, step
+                port, numbers.ports[link], ports[link], records[link], before, k, step, offer.arms
             )
         this.record = this.record._replace(ports=tuple(records))
         run = run._replace(ports=tuple(ports))

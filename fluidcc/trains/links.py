@@ -85,7 +85,7 @@ def deal(amounts: Array, u: Array) -> Array:
     return jnp.floor(ends) - jnp.floor(ends - amounts)
 
 
-def _draw(chance: Array, count: Array, u: Array) -> Array:
+def draw(chance: Array, count: Array, u: Array) -> Array:
     """Whole numbers of signals among `count` packets, of mean `chance * count`: first whether there
     is any, as of independent ones, then how many.
     """
@@ -233,19 +233,19 @@ def _choose(
         pool = jnp.where(offer.mapped > 0, 0.0, offer.flows * share[None])
         chosen = deal(pool, u[port.blocks])
         if port.each:
-            own = offer.chances(judged.mark) * offer.flows * offer.mapped
-            chosen = chosen + jnp.floor(own + each)
+            own = jnp.where(offer.mapped > 0, offer.flows, 0.0)
+            chosen = chosen + draw(offer.chances(judged.mark), own, each)
     else:
         own = judged.chance[None]
         if offer.maps:
             own = jnp.where(offer.mapped > 0, offer.chances(judged.mark), own)
-        chosen = _draw(own, offer.flows, each)
+        chosen = draw(own, offer.flows, each)
     chosen = chosen * offer.entry
     marks = chosen * offer.capable * jnp.where(judged.mark[None] < offer.below, 1.0, 0.0)
     others = share if port.spaced else judged.chance
     s = s._replace(marked=s.marked + offer.loose * others)
     if port.each:
-        forced = _draw(judged.drop[None], offer.flows, 1 - each)
+        forced = draw(judged.drop[None], offer.flows, 1 - each)
     else:
         forced = deal(judged.drop[None] * offer.flows, u[port.blocks])
     return s, jnp.where(forced > 0, 0.0, marks), chosen - marks + forced, judged.drop
@@ -348,20 +348,26 @@ def chance_of_loss(
 
 
 def chance_of_leaving(
-    port: Port, numbers: PortNumbers, s: PortState, step: Array, point: MarkingPoint
+    port: Port, numbers: PortNumbers, s: PortState, step: Array, point: MarkingPoint, arms: Any
 ) -> Array:
-    """Probability (B) of a mark for a packet that leaves, or an ACK that passes the router."""
+    """Probability (B) of a mark for a packet that leaves, or an ACK that passes the router.
+
+    If a law with an average `arms`, it is none until an arrival could have been chosen.
+    """
     queue = _see(port, _held(port, s), _PARTS[point])
-    return _say(numbers, s, queue, step).mark + 0.0 * queue
+    said = _say(numbers, s, queue, step)
+    if not port.averages:
+        return said.mark + 0.0 * queue
+    return jnp.where((s.armed > 0) | (said.drop >= 1) | (arms < 0.5), said.mark, 0.0)
 
 
 def rewrite(
     port: Port, numbers: PortNumbers, s: PortState, record: PortRecord, before: Array, k: Array,
-    step: Array,
+    step: Array, arms: Any,
 ) -> tuple[PortState, PortRecord]:  # fmt: skip
     """Record the probability of a signal to ACKs that pass the router now, as many as packets were
     served since `before`.
     """
-    chance = chance_of_leaving(port, numbers, s, step, MarkingPoint.REVERSE)
+    chance = chance_of_leaving(port, numbers, s, step, MarkingPoint.REVERSE, arms)
     s = s._replace(marked=s.marked + chance * (s.served - before))
     return s, record._replace(chance=write(record.chance, k, chance))

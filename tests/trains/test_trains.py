@@ -4,6 +4,7 @@ Thresholds are goals of the levels (5 % in a mean, 10 % to 20 % in a spread) bes
 of the seeds, unless a test says where its own comes from.
 """
 
+import dataclasses
 import math
 
 import numpy as np
@@ -231,6 +232,48 @@ def test_losses_in_short_files_wait_for_the_timer_as_by_packets(size, share):
     trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
     assert near(trains, packets, ("flows", "flows", "fct_mean"), 0.05)
     assert near(trains, packets, ("flows", "flows", "timeouts"), share)
+
+
+def test_a_syn_that_is_lost_waits_for_the_first_timeout_as_by_packets():
+    traffic = Web(file=3.0, idle=0.5, sizes="constant")
+    group = flows(40, window=NewReno(), feedback=Loss(), traffic=traffic)
+    net = dumbbell(Constant(d=0.05), group, capacity=1e5, buffer=math.inf)
+    span = {"until": 120.0, "warmup": 20.0, "seeds": SEEDS}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    for name in ("fct_mean", "timeouts", "active"):
+        assert near(trains, packets, ("flows", "flows", name), 0.05), name
+
+
+def test_connections_bring_packets_of_their_own():
+    """A SYN for each file of a packet."""
+    traffic = Web(file=1.0, idle=0.5, sizes="constant")
+    net = dumbbell(Droptail(), flows(40, traffic=traffic), capacity=1e5, buffer=math.inf)
+    runs = fc.simulate_trains(net, until=60.0, warmup=10.0, seeds=SEEDS)
+    (link,), (group,) = runs.mean["links"].values(), runs.mean["flows"].values()
+    assert link["arrivals"] == pytest.approx(2 * group["transfers"], rel=0.01)
+
+
+def test_a_window_of_losses_is_repaired_by_sack_as_by_packets():
+    """BMCC fills a buffer within round trips, and loses a third of its window: recoveries last for
+    several round trips, in which lost packets count as under way.
+    """
+    net = fc.load("qazi2010/two_droptail")
+    alone = dataclasses.replace(net.flows[0], n=np.array([1.0]))
+    net = dataclasses.replace(net, flows=(alone,), flow_names=("bmcc",))
+    span = {"until": 60.0, "warmup": 20.0, "seeds": (1, 2)}
+    trains, packets = (run(net, **span) for run in (fc.simulate_trains, fc.simulate_packets))
+    for name in ("queue_mean", "queue_var", "drop_fraction"):
+        assert near(trains, packets, ("links", "bottleneck", name), 0.02), name
+    for name in ("goodput", "window_mean", "recoveries", "timeouts"):
+        assert near(trains, packets, ("flows", "bmcc", name), 0.02), name
+
+
+@pytest.mark.parametrize("name", ["misra2003/mixed", "govindaswamy2012/red_ecn"])
+def test_packets_that_arrive_find_half_a_packet_less_than_there_is_on_average(name):
+    """The law sees what they find; that is 2 % and 6 % of these queues."""
+    net, span = fc.load(name), {"until": 100.0, "warmup": 20.0, "seeds": range(8)}
+    place = ("links", net.link_names[0], "queue_mean")
+    assert near(fc.simulate_trains(net, **span), fc.simulate_packets(net, **span), place, 0.01)
 
 
 # -- Limits
