@@ -53,7 +53,7 @@ def depends_on_step(trains: TrainRuns) -> str:
     for name, link in trains.mean["links"].items():
         mean = link["number_in_system_mean"]
         error = trains.step_error["links"][name]["number_in_system_mean"]
-        chance = trains.ci95["links"][name]["number_in_system_mean"]
+        chance = trains.step_ci95["links"][name]["number_in_system_mean"]
         chance = 2 * chance if math.isfinite(chance) else 0.0
         if mean + error > 1 and error > _STEADY * mean + chance:
             return f"links.{name}: twice the step changes the queue of {mean:.3g} by {error:.3g}"

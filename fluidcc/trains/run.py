@@ -38,7 +38,8 @@ class TrainRuns(PacketRuns):
     """Runs of trains of packets on one network, one a seed, in the shape of `PacketRuns`.
 
     `step` is the step [s]; `step_error` has the shape of `mean`: by how much each metric differs
-    from that of runs of the same seeds with twice the step, if asked for.
+    from that of runs of the same seeds with twice the step, if asked for, and `step_ci95` the wider
+    of their two intervals.
 
     Examples
     --------
@@ -52,6 +53,7 @@ class TrainRuns(PacketRuns):
 
     step: float = math.nan
     step_error: Any = None
+    step_ci95: Any = None
 
 
 def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, Run]:
@@ -399,13 +401,17 @@ def simulate_trains(
         return found
     coarse, parts, _ = _perform(net, 2 * used, chosen, until, warmup, np.zeros(0), None)
     rough = TrainRuns.of(chosen, coarse, parts, until=until, warmup=warmup)
-    return dataclasses.replace(found, step_error=_apart(found.mean, rough.mean))
+    return dataclasses.replace(
+        found,
+        step_error=_each(lambda fine, coarse: abs(fine - coarse), found.mean, rough.mean),
+        step_ci95=_each(max, found.ci95, rough.ci95),
+    )
 
 
-def _apart(fine: Any, coarse: Any) -> Any:
-    """Differences of metrics, number by number."""
+def _each(of: Callable[[float, float], float], fine: Any, coarse: Any) -> Any:
+    """A function of the metrics of two runs, number by number."""
     if isinstance(fine, Mapping):
-        return MappingProxyType({key: _apart(fine[key], coarse[key]) for key in fine})
+        return MappingProxyType({key: _each(of, fine[key], coarse[key]) for key in fine})
     if isinstance(fine, tuple):
-        return tuple(map(_apart, fine, coarse))
-    return abs(fine - coarse)
+        return tuple(_each(of, *pair) for pair in zip(fine, coarse, strict=True))
+    return of(fine, coarse)
