@@ -86,7 +86,8 @@ def test_trains_answer_as_packets_do(run, tmp_path):
     assert (tmp_path / "series.png").stat().st_size > 10_000
     code, out, _ = run("trains", *words, "--step", "25 ms")
     assert code == 0 and "Trains with a step of 25 ms" in out and "utilization" in out
-    many = [json.loads(run(name, *words[:-1], "16", "--json")[1]) for name in ("trains", "packets")]
+    each = (("trains", ("--step", "25 ms")), ("packets", ()))
+    many = [json.loads(run(name, *words[:-1], "16", *step, "--json")[1]) for name, step in each]
     (mean, wide), (other, half) = (
         [of[part]["links"]["bottleneck"]["utilization"] for part in ("mean", "ci95")] for of in many
     )
