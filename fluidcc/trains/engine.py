@@ -168,7 +168,7 @@ class _Step:
         """Probability (B) that the SYN of a connection is lost, or its acknowledgement."""
         kept, least = 1.0 + 0.0 * run.oldest, jnp.max(p.least)
         entry = 1.0 if kind.marking_point is MarkingPoint.ENTRY else 0.0
-        for link, size in zip((*kind.route, *kind.back), (*p.small, *p.ack), strict=True):
+        for link, size in zip((*kind.route, *kind.back), (*p.opener, *p.ack), strict=True):
             port, numbers = self.shape.ports[link], self.numbers.ports[link]
             state, step, size = run.ports[link], self.numbers.step, jnp.max(size)
             kept = kept * (1 - links.chance_of_loss(port, numbers, state, step, size, least, entry))
@@ -203,7 +203,7 @@ class _Step:
                 parts.append(here - before)
                 if kind.starts:  # SYNs, which are at all links at once
                     syns = run.senders[kind.number].files.syns
-                    number, work = number + syns, work + syns * jnp.max(p.small[hop])
+                    number, work = number + syns, work + syns * jnp.max(p.opener[hop])
                 arrived[kind.number][hop] = here
                 facts.append((kind, p))
             for hop in (h for h, k in enumerate(kind.back) if k == link):
@@ -217,25 +217,22 @@ class _Step:
         run = run._replace(arrived=tuple(map(tuple, arrived)), returned=tuple(map(tuple, returned)))
         return _offer(facts, parts, work, number, voice, loose, loose_work), run
 
-    def departing(self, link: int, run: Run) -> tuple[Array, Run]:
+    def departing(self, link: int, run: Run, arms: Array) -> tuple[Array, Run]:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
         shape, numbers = self.shape, self.numbers
         departed, marks = [list(d) for d in run.departed], []
         port, state = shape.ports[link], run.ports[link]
-        lanes = state.accepted.shape[0]
+        own, lanes, chances = numbers.ports[link], state.accepted.shape[0], {}
         for kind, p in zip(shape.kinds, numbers.kinds, strict=True):
             for hop in (h for h, k in enumerate(kind.route) if k == link):
                 if kind.marking_point not in LATE:
                     marks.append(jnp.zeros((kind.count, lanes)))
                     continue
-                chance = links.chance_of_leaving(
-                    port,
-                    numbers.ports[link],
-                    state,
-                    numbers.step,
-                    kind.marking_point,
-                    jnp.max(p.arms),
-                )
+                if kind.marking_point not in chances:
+                    chances[kind.marking_point] = links.chance_of_leaving(
+                        port, own, state, numbers.step, kind.marking_point, arms
+                    )
+                chance = chances[kind.marking_point]
                 before, path = (
                     departed[kind.number][hop],
                     self.back_to(kind, p, self.now(), hop + 1),
@@ -243,8 +240,9 @@ class _Step:
                 here = jnp.maximum(self.come(kind, path), before)
                 departed[kind.number][hop] = here
                 u = self.draw(kind.count)
-                own = p.marking.probability(chance, p.window) if kind.mapped else chance
-                marks.append(links.draw(own[None], here - before, u))
+                if kind.mapped:
+                    chance = p.marking.probability(chance, p.window)
+                marks.append(links.draw_signals(chance[None], here - before, u))
         return jnp.concatenate(marks), run._replace(departed=tuple(map(tuple, departed)))
 
 
@@ -306,8 +304,9 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         heard, age = this.hear(kind, p, s)
         oldest = jnp.maximum(oldest, age)
         s = senders.respond(kind, p, s, heard, now, step, this.draw(draws_to_respond(kind)))
-        refused = this.refused(kind, p, run) if kind.starts else run.oldest
-        s = advance_files(kind, p, s, now, refused, this.draw(draws_of_files(kind)))
+        if kind.starts:
+            refused = this.refused(kind, p, run)
+            s = advance_files(kind, p, s, now, refused, this.draw(draws_of_files(kind)))
         had, s = s.sent, senders.send(kind, p, s, now, step)
         ends = together[kind.route[0]][None] + jnp.cumsum(s.sent - had, axis=0)
         together[kind.route[0]] = ends[-1]
@@ -345,7 +344,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         if port.signals:
             marks = outcome.marks
             if any(kind.marking_point in LATE and link in kind.route for kind in shape.kinds):
-                late, run = this.departing(link, run._replace(ports=tuple(ports)))
+                late, run = this.departing(link, run._replace(ports=tuple(ports)), offer.arms)
                 marks = marks + late
             ring = records[link].marks
             records[link] = records[link]._replace(marks=write(ring, k, last(ring, k) + marks))

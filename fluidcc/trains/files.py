@@ -12,6 +12,7 @@ import numpy as np
 from fluidcc.arrays import jnp
 from fluidcc.programs import map_tree
 from fluidcc.trains.layout import Kind, KindNumbers
+from fluidcc.trains.senders import select
 from fluidcc.trains.state import LARGEST, NEVER, FileState, OpenState
 
 Array = Any
@@ -51,8 +52,6 @@ def advance_files(kind: Kind, p: KindNumbers, s: Any, now: Array, refused: Array
 
     `refused` is the probability (B) that a SYN is lost on its way.
     """
-    if not kind.starts:
-        return s
     ended = (s.need > 0) & (s.got >= s.need)
     advance = _advance_open if kind.sessions else _advance_closed
     files, ended, starting, size = advance(kind, p, s, ended, now, u)
@@ -153,7 +152,7 @@ def _begin(p: KindNumbers, s: Any, starting: Array, size: Array, now: Array) -> 
 
     asked = now + p.asking * jnp.maximum(s.round_trip, p.trip)
     return s._replace(
-        law=_new_law(p, p.initial + zero, s.law, starting),
+        law=select(starting, p.window.start(p.initial + zero), s.law),
         threshold=new(p.threshold, s.threshold), need=new(size, s.need), got=new(0.0, s.got),
         recover=new(s.sent - 1.0, s.recover), reacted_at=new(-NEVER, s.reacted_at),
         dropped=new(0.0, s.dropped), repaired_at=new(-NEVER, s.repaired_at),
@@ -167,26 +166,21 @@ def _begin(p: KindNumbers, s: Any, starting: Array, size: Array, now: Array) -> 
     )  # fmt: skip
 
 
-def _new_law(p: KindNumbers, window: Array, law: Any, where: Array) -> Any:
-    """The laws (n, B), begun with a window where a connection is new."""
-    return map_tree(lambda a, b: jnp.where(where, a, b), p.window.start(window), law)
-
-
 def _connect(p: KindNumbers, s: Any, lost: Array, now: Array) -> Any:
     """Send the SYNs that are due. One that is `lost`, (n, B) or (1, B), is sent again after a
     timeout, as which it counts.
     """
     due = now >= s.files.connects_at
     lost = due & lost & (p.syn > 0)
+    opened = due & ~lost
     again = now + jnp.minimum(p.first_rto * s.backoff, p.max_rto)
     opens = now + p.syn * jnp.maximum(s.round_trip, p.trip)
-    begin = jnp.where(due & ~lost, opens, s.begin)
     return s._replace(
-        law=_new_law(p, 1.0 + 0.0 * s.sent, s.law, lost),
+        law=select(lost, p.window.start(1.0 + 0.0 * s.sent), s.law),
         threshold=jnp.where(lost, 2.0, s.threshold),
         backoff=jnp.where(lost, 2 * s.backoff, s.backoff),
         timeouts=s.timeouts + jnp.where(lost, 1.0, 0.0),
-        begin=begin, tick_at=jnp.where(due & ~lost, opens, s.tick_at),
+        begin=jnp.where(opened, opens, s.begin), tick_at=jnp.where(opened, opens, s.tick_at),
         files=s.files._replace(
             connects_at=jnp.where(lost, again, jnp.where(due, NEVER, s.files.connects_at)),
             syns=jnp.sum(jnp.where(due, p.syn, 0.0), axis=0),

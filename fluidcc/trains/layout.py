@@ -118,7 +118,7 @@ class KindNumbers(NamedTuple):
     ack: tuple[Any, ...]  # an ACK in packets of each link back
     initial: Any  # first window
     asking: Any  # round trips of the request before a connection
-    small: tuple[Any, ...]  # a SYN in packets of each link
+    opener: tuple[Any, ...]  # a SYN in packets of each link
     first_rto: Any  # s, before a round trip has been measured
     syn: Any  # 1 if a SYN opens a connection
     most: Any  # sessions in all
@@ -336,7 +336,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         leg[-1] += flow.access_delay  # a sender's clock may be that of its first link
     quench = [[flow.access_delay + delay for delay in flow.quench_delays] for flow in flows]
 
-    def small(size: str, way: str) -> tuple[Any, ...]:
+    def in_packets(size: str, way: str) -> tuple[Any, ...]:
         """A small packet in packets of each link of a way."""
         sizes = [
             [getattr(g.options, size) / float(net.links[k].packet_size) for k in getattr(f, way)]
@@ -369,10 +369,10 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         mark_below=option("mark_below"),
         least=option("choice_waiting"),
         arms=option("choice_arms"),
-        ack=small("ack_size", "back"),
+        ack=in_packets("ack_size", "back"),
         initial=option("initial_window"),
         asking=_stack([_asking(group) for group in groups]),
-        small=small("syn_size", "route"),
+        opener=in_packets("syn_size", "route"),
         first_rto=option("initial_rto"),
         syn=option("syn"),
         most=np.float64(groups[0].flows.traffic.in_all()),

@@ -85,7 +85,7 @@ def deal(amounts: Array, u: Array) -> Array:
     return jnp.floor(ends) - jnp.floor(ends - amounts)
 
 
-def draw(chance: Array, count: Array, u: Array) -> Array:
+def draw_signals(chance: Array, count: Array, u: Array) -> Array:
     """Whole numbers of signals among `count` packets, of mean `chance * count`: first whether there
     is any, as of independent ones, then how many.
     """
@@ -234,18 +234,18 @@ def _choose(
         chosen = deal(pool, u[port.blocks])
         if port.each:
             own = jnp.where(offer.mapped > 0, offer.flows, 0.0)
-            chosen = chosen + draw(offer.chances(judged.mark), own, each)
+            chosen = chosen + draw_signals(offer.chances(judged.mark), own, each)
     else:
         own = judged.chance[None]
         if offer.maps:
             own = jnp.where(offer.mapped > 0, offer.chances(judged.mark), own)
-        chosen = draw(own, offer.flows, each)
+        chosen = draw_signals(own, offer.flows, each)
     chosen = chosen * offer.entry
     marks = chosen * offer.capable * jnp.where(judged.mark[None] < offer.below, 1.0, 0.0)
     others = share if port.spaced else judged.chance
     s = s._replace(marked=s.marked + offer.loose * others)
     if port.each:
-        forced = draw(judged.drop[None], offer.flows, 1 - each)
+        forced = draw_signals(judged.drop[None], offer.flows, 1 - each)
     else:
         forced = deal(judged.drop[None] * offer.flows, u[port.blocks])
     return s, jnp.where(forced > 0, 0.0, marks), chosen - marks + forced, judged.drop
@@ -277,15 +277,15 @@ def pass_through(
         dropped = jnp.minimum(dropped + share, 1.0)
     cut = jnp.minimum(losses, offer.flows)
     kept, passed = jnp.sum(offer.flows - cut, axis=0), 1 - dropped
-    lost, small = jnp.sum(cut, axis=0) + offer.loose * dropped, 1.0
+    lost, entered = jnp.sum(cut, axis=0) + offer.loose * dropped, 1.0
     if port.counted:
         size = offer.work / jnp.where(offer.number > 0, offer.number, 1.0)
         entry = jnp.max(offer.entry) if port.signals else 0.0
-        small = 1 - chance_of_loss(port, numbers, s, step, size, offer.least, entry)
-        lost = lost + offer.number * (1 - small)
+        entered = 1 - chance_of_loss(port, numbers, s, step, size, offer.least, entry)
+        lost = lost + offer.number * (1 - entered)
     s = s._replace(
-        accepted=s.accepted + kept + offer.work * small + offer.loose_work * passed,
-        numbers=s.numbers + kept + offer.number * small + offer.loose * passed,
+        accepted=s.accepted + kept + offer.work * entered + offer.loose_work * passed,
+        numbers=s.numbers + kept + offer.number * entered + offer.loose * passed,
         voice=voice, offered=s.offered + number, dropped=s.dropped + lost,
         used=s.used + whole - room,
     )  # fmt: skip

@@ -29,7 +29,8 @@ class Heard(NamedTuple):
     modified: Array  # probability that an ACK of now was rewritten
 
 
-def _chosen(mask: Array, yes: Any, no: Any) -> Any:
+def select(mask: Array, yes: Any, no: Any) -> Any:
+    """The state of a law (n, B), of one or the other by a mask."""
     return map_tree(lambda a, b: jnp.where(mask, a, b), yes, no)
 
 
@@ -118,8 +119,8 @@ class _Response:
             late = late | (lossy & ~fresh & repairing)
         late = late | (fresh & (self.heard.known <= s.resent))  # of a packet sent again
         cut, target, _ = self._cut(self.rules.on_loss, self._ack(zero, zero))
-        law = _chosen(fresh, cut, s.law)
-        law = _chosen(late, self.rules.with_window(law, 1.0 + zero), law)
+        law = select(fresh, cut, s.law)
+        law = select(late, self.rules.with_window(law, 1.0 + zero), law)
         self.s = s._replace(law=law)
         stalled = (self._window() - s.missing < 1.0) & (self.flight < 0.5)
         stalled = stalled & self.open & ~self.silent
@@ -138,7 +139,7 @@ class _Response:
         timer = jnp.maximum(self.p.min_rto, 2 * self.rtt) * backoff
         timer = jnp.minimum(timer, self.p.max_rto)
         self.s = self.s._replace(
-            law=_chosen(stalled, self.rules.with_window(law, 1.0 + zero), law),
+            law=select(stalled, self.rules.with_window(law, 1.0 + zero), law),
             threshold=jnp.where(fresh, _threshold(target), s.threshold),
             recover=jnp.where(fresh | late, s.sent, s.recover),
             repaired_at=jnp.where(timed, self.now, repaired_at),
@@ -190,7 +191,7 @@ class _Response:
         s = self.s
         cut, target, moves = self._cut(rule, ack)
         hit = mask & moves
-        law = _chosen(hit, cut, s.law)
+        law = select(hit, cut, s.law)
         threshold = _threshold(target) if once else self.rules.window(law)
         self.s = s._replace(
             law=law,
@@ -223,7 +224,7 @@ class _Response:
         before = 0.5 * jnp.maximum(1 - 1 / jnp.maximum(count, 1.0), 0.0)
         middle = map_tree(lambda a, d: a + before * d, s.law, rules.on_ack(s.law, ack))
         grown = _added(s.law, rules.on_ack(middle, ack), some)
-        self.s = s._replace(law=_chosen(slow, started, grown))
+        self.s = s._replace(law=select(slow, started, grown))
 
     def tick(self) -> None:
         """Perform the ticks of the window law that are due."""

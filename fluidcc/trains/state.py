@@ -191,17 +191,10 @@ def _first_files(kind: Kind, numbers: KindNumbers, starts: Any) -> FileState | t
     one, places = np.zeros(lanes), np.zeros((kind.sessions, lanes))
     source = OpenState(one, one, places, places, places, places + NEVER, one)
     return FileState(
-        starts + zero,
-        pages,
-        zero,
-        zero,
-        zero + NEVER,
-        one,
-        zero,
-        zero,
-        zero,
-        source if kind.sessions else (),
-    )
+        next_at=starts + zero, pages=pages, owner=zero, requested_at=zero,
+        connects_at=zero + NEVER, syns=one, transfers=zero, span_sum=zero, span_squares=zero,
+        open=source if kind.sessions else (),
+    )  # fmt: skip
 
 
 def _first_port(numbers: PortNumbers, calls: Any, talkers: Any) -> PortState:
