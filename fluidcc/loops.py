@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import hashlib
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -67,10 +68,10 @@ class _Value:
 
     @property
     def loop(self) -> tuple[int, int]:
-        """Stage and length of the loop that computes it."""
+        """Place, two in each stage, and length of the loop that computes it."""
         if self.what == "reduced":
-            return self.stage - 1, self.sources[0].size
-        return self.stage, self.size
+            return 2 * self.stage - 1, self.sources[0].size
+        return 2 * self.stage + (self.what == "cumsum"), self.size
 
 
 class _Readers(list):
@@ -104,8 +105,9 @@ def _literal(value: Any, kind: str) -> _Value:
 class _Program:
     """The operations of a program, ordered into stages.
 
-    Within a stage come concatenations, numbers, loops over vectors, rows that are written. A sum
-    over a vector is known in the stage after its loop.
+    Within a stage come concatenations, numbers, loops over vectors, loops for their sums, rows that
+    are written. A sum is known in the next stage. In loops over vectors no element depends on
+    another, so that a processor takes several at once; sums add one after the other.
     """
 
     def __init__(self, held: int) -> None:
@@ -132,7 +134,7 @@ class _Program:
 
     def _ready(self, s: _Value, size: int) -> int:
         """First stage in which a loop over `size` elements may use a value."""
-        known = s.what in ("memory", "literal") or s.size in (size, 1)
+        known = s.what in ("memory", "literal") or (s.size in (size, 1) and s.what != "cumsum")
         return s.stage if known else s.stage + 1
 
     def _compute(
@@ -186,7 +188,9 @@ class _Program:
             power = params["y"]
             return self._compute(size, kind, name, args, power) if power else _literal(1, kind)
         if name == "convert_element_type":
-            return args[0] if args[0].kind == kind else self._compute(size, kind, name, args)
+            narrow = np.dtype(out.dtype).itemsize == 4
+            same = args[0].kind == kind
+            return args[0] if same else self._compute(size, kind, name, args, narrow)
         if name == "iota":
             along = out.shape[params["dimension"]] == size and size > 1
             return self._compute(size, kind, name, []) if along else _literal(0, kind)
@@ -280,7 +284,8 @@ class _Program:
             raise NotInLoopsError("a row written to a computed or a constant array")
         if not widths[1]:
             return ring
-        stage = max([ring.stage, row.stage, place.stage, *(r.loop[0] for r in ring.readers)])
+        last = (r.loop[0] // 2 for r in ring.readers)
+        stage = max([ring.stage, row.stage, place.stage, *last])
         row.stored = True
         after = _Value(ring.size, ring.kind, "memory", base=ring.base, leaf=ring.leaf)
         after.stage = stage + 1
@@ -322,7 +327,13 @@ def _check(name: str, params: Any, shapes: list) -> None:
 
 
 _NUMBER, _WHOLE, _YES = ir.DoubleType(), ir.IntType(64), ir.IntType(1)
+_DISTINCT = "distinct "  # begins the name of a node of metadata that is unlike any other
 _TYPES = {"f": _NUMBER, "i": _WHOLE, "u": _WHOLE, "b": _YES}
+
+
+def _to_itself(node: re.Match) -> str:
+    name, rest = node.groups()
+    return f"{name} = distinct !{{ {name}, {rest} }}" if rest else f"{name} = distinct !{{}}"
 
 
 class _Writer:
@@ -339,12 +350,16 @@ class _Writer:
         self._buffers = dict(zip("hcw", self._function.args[:3], strict=True))
         self._builder: Any = ir.IRBuilder(self._function.append_basic_block())
         self._known: dict[_Value, Any] = {}
+        self._group: Any = None  # of accesses in a loop whose passes are apart
 
     @contextlib.contextmanager
-    def _loop(self, count: Any, before: Sequence[Any] = ()) -> Iterator[tuple[Any, list]]:
+    def _loop(
+        self, count: Any, before: Sequence[Any] = (), *, apart: bool = False
+    ) -> Iterator[tuple[Any, list]]:
         """A loop, with its index and what it carries along from `before`; its body fills `after`.
 
-        On exit the carried values are in the place of those given.
+        On exit the carried values are in the place of those given. In a loop whose passes are
+        `apart`, none reads what another writes.
         """
         builder = self._builder
         entry = builder.block
@@ -357,6 +372,8 @@ class _Writer:
         for phi, value in zip(carried, before, strict=True):
             phi.add_incoming(value, entry)
         after: list[Any] = list(carried)
+        if apart:
+            self._group = self.module.add_metadata([f"{_DISTINCT}{len(self.module.metadata)}"])
         yield index, after
         following = builder.add(index, ir.Constant(_WHOLE, 1))
         index.add_incoming(following, builder.block)
@@ -364,7 +381,12 @@ class _Writer:
             phi.add_incoming(value, builder.block)
         last = self._function.append_basic_block()
         more = builder.icmp_signed("<", following, count)
-        builder.cbranch(more, body, last)
+        branch = builder.cbranch(more, body, last)
+        if apart:
+            accesses = self.module.add_metadata(["llvm.loop.parallel_accesses", self._group])
+            own = f"{_DISTINCT}{len(self.module.metadata)}"
+            branch.set_metadata("llvm.loop", self.module.add_metadata([own, accesses]))
+            self._group = None
         builder.position_at_end(last)
 
     def _at(self, base: tuple[str, int], *more: Any) -> Any:
@@ -374,7 +396,7 @@ class _Writer:
         return self._builder.gep(self._buffers[base[0]], [place])
 
     def _load(self, base: tuple[str, int], kind: str, *more: Any) -> Any:
-        value = self._builder.load(self._at(base, *more))
+        value = self._in_group(self._builder.load(self._at(base, *more)))
         if kind in "iu":
             return self._builder.fptosi(value, _WHOLE)
         if kind == "b":
@@ -386,7 +408,13 @@ class _Writer:
             value = self._builder.sitofp(value, _NUMBER)
         elif kind == "b":
             value = self._builder.uitofp(value, _NUMBER)
-        self._builder.store(value, self._at(base, *more))
+        self._in_group(self._builder.store(value, self._at(base, *more)))
+
+    def _in_group(self, access: Any) -> Any:
+        """An access to memory, which belongs to the loop that is being written."""
+        if self._group:
+            access.set_metadata("llvm.access.group", self._group)
+        return access
 
     def _element(self, s: _Value, index: Any) -> Any:
         """An element of a value, in a loop or outside of any."""
@@ -416,7 +444,7 @@ class _Writer:
         if name == "iota":
             return index if v.kind in "iu" else b.sitofp(index, _NUMBER)
         if name == "convert_element_type":
-            return self._convert(args[0], kind, v.kind)
+            return self._convert(args[0], kind, v.kind, bool(v.number))
         if name in _ORDERED:
             return self._compare(_ORDERED[name], kind, *args)
         if name in ("max", "min"):
@@ -475,18 +503,26 @@ class _Writer:
         value = known[name](*args)
         return b.and_(value, ir.Constant(_WHOLE, _UNSIGNED)) if kind == "u" else value
 
-    def _convert(self, value: Any, before: str, after: str) -> Any:
+    def _convert(self, value: Any, before: str, after: str, narrow: bool = False) -> Any:
+        """A number as one of another kind; `narrow` ones of 32 bits, which processors convert
+        several at once.
+        """
         b = self._builder
         if before == after:
             return value
         if before == "b":
             return b.uitofp(value, _NUMBER) if after == "f" else b.zext(value, _WHOLE)
+        if before == "u" and after == "f":  # put behind the leading digit of 2 ** 52
+            power = ir.Constant(_NUMBER, 2.0**52)
+            return b.fsub(b.bitcast(b.or_(value, b.bitcast(power, _WHOLE)), _NUMBER), power)
         if after == "f":
             return b.sitofp(value, _NUMBER)
         if after == "b":
             zero = ir.Constant(_TYPES[before], 0)
             unequal = b.fcmp_unordered if before == "f" else b.icmp_signed
             return unequal("!=", value, zero)
+        if before == "f" and narrow and after == "i":
+            return b.sext(b.fptosi(value, ir.IntType(32)), _WHOLE)
         if before == "f":
             value = b.fptosi(value, _WHOLE)
         return b.and_(value, ir.Constant(_WHOLE, _UNSIGNED)) if after == "u" else value
@@ -526,6 +562,11 @@ class _Writer:
                 self._store(new, kind, leaf.base)
         b.ret_void()
 
+    def text(self) -> str:
+        """The module for LLVM, in which nodes of their own refer to themselves."""
+        node = rf'^(!\d+) = !{{ !"{_DISTINCT}\d+"(?:, (.*))? }}$'
+        return re.sub(node, _to_itself, str(self.module), flags=re.MULTILINE)
+
     def _place(self, outputs: list[_Value], inputs: list[_Value]) -> list[tuple[_Value, _Value]]:
         """Give stored values their memory; the outputs that are written at the end, with theirs."""
         last = []
@@ -537,7 +578,7 @@ class _Writer:
             if leaf.size == 0 or same:
                 continue
             late = leaf.readers.closed or any(
-                r.what in ("memory", "read") or r.loop[0] > value.stage or r.loop[1] != value.size
+                r.what in ("memory", "read") or r.loop[0] > value.loop[0] or r.loop[1] != value.size
                 for r in leaf.readers
             )
             if value.computed and value.size == leaf.size > 1 and value.base is None and not late:
@@ -548,8 +589,7 @@ class _Writer:
         program = self._program
         for value in program.values:
             for s in value.sources:
-                beyond = s.stage < value.stage - (value.what == "reduced")
-                if s.computed and beyond:
+                if s.computed and s.loop[0] < value.loop[0]:
                     s.stored = True
         for value in program.values:
             if value.stored and value.computed and value.base is None and value.size > 1:
@@ -571,10 +611,12 @@ class _Writer:
         for v in (v for v in own if v.size == 1):
             self._known[v] = self._compute(v, None)
         sums = [v for v in program.values if v.what == "reduced" and v.stage == stage + 1]
-        sizes = [v.size for v in own if v.size > 1] + [v.sources[0].size for v in sums]
-        for size in dict.fromkeys(sizes):
-            vectors = [v for v in own if v.size == size]
-            self._write_loop(size, vectors, [v for v in sums if v.sources[0].size == size])
+        vectors = [v for v in own if v.size > 1 and v.what != "cumsum"]
+        for size in dict.fromkeys(v.size for v in vectors):
+            self._write_elements(size, [v for v in vectors if v.size == size])
+        sums += [v for v in own if v.what == "cumsum"]
+        for size in dict.fromkeys(v.sources[0].size for v in sums):
+            self._write_sums(size, [v for v in sums if v.sources[0].size == size])
         for row_stage, after, row, place, (width, count) in program.rows:
             if row_stage != stage:
                 continue
@@ -584,54 +626,46 @@ class _Writer:
                 at = [first, index] if count > 1 else [first]
                 self._store(self._element(row, index), row.kind, after.base, *at)
 
-    def _write_loop(self, size: int, vectors: list[_Value], sums: list[_Value]) -> None:
-        b = self._builder
-        running = [v for v in vectors if v.what == "cumsum"]
-        carried = [ir.Constant(_TYPES[v.kind], 0) for v in running]
+    def _write_elements(self, size: int, vectors: list[_Value]) -> None:
+        with self._loop(ir.Constant(_WHOLE, size), apart=True) as (index, _):
+            for v in vectors:
+                self._known[v] = self._compute(v, index)
+            for v in vectors:  # at last: others read what was in its place before
+                if v.stored:
+                    self._store(self._known[v], v.kind, v.base, index)
+        for v in vectors:  # beyond their loop they are in memory
+            del self._known[v]
+
+    def _write_sums(self, size: int, sums: list[_Value]) -> None:
+        b, carried, places = self._builder, [], []
         for v in sums:
             low, high = _ends(v.kind)
             begin = {"reduce_max": low, "reduce_min": high}.get(v.operation, 0)
+            places.append(len(carried))
             carried.append(ir.Constant(_TYPES[v.kind], begin))
             if v.operation == "argmax":
                 carried.append(ir.Constant(_NUMBER, -np.inf))
         with self._loop(ir.Constant(_WHOLE, size), carried) as (index, after):
-            for v in vectors:
-                if v.what == "cumsum":
-                    place = running.index(v)
-                    here = self._element(v.sources[0], index)
-                    value = self._arithmetic("add", v.kind, [after[place], here])
-                    after[place] = value
-                else:
-                    value = self._compute(v, index)
-                self._known[v] = value
-            place = len(running)
-            for v in sums:
+            for v, place in zip(sums, places, strict=True):
                 here = self._element(v.sources[0], index)
                 if v.operation == "argmax":
                     here = self._convert(here, v.sources[0].kind, "f")
                     above = b.fcmp_ordered(">", here, after[place + 1])
                     after[place] = b.select(above, index, after[place])
                     after[place + 1] = b.select(above, here, after[place + 1])
-                    place += 2
-                    continue
-                if v.operation == "reduce_or":
+                elif v.operation == "reduce_or":
                     after[place] = b.or_(after[place], here)
-                elif v.operation == "reduce_sum":
+                elif v.operation in ("reduce_sum", "cumsum"):
                     after[place] = self._arithmetic("add", v.kind, [after[place], here])
                 else:
                     sign = ">" if v.operation == "reduce_max" else "<"
                     first = self._compare(sign, v.kind, after[place], here)
                     after[place] = b.select(first, after[place], here)
-                place += 1
-            for v in vectors:  # at last: others read what was in its place before
-                if v.stored:
-                    self._store(self._known[v], v.kind, v.base, index)
-        place = len(running)
-        for v in sums:
-            self._known[v] = after[place]
-            place += 2 if v.operation == "argmax" else 1
-        for v in vectors:  # beyond their loop they are in memory
-            del self._known[v]
+                if v.what == "cumsum" and v.stored:
+                    self._store(after[place], v.kind, v.base, index)
+        for v, place in zip(sums, places, strict=True):
+            if v.what == "reduced":
+                self._known[v] = after[place]
 
 
 def _written(step: Callable[[Any, Any], Any], held: Any, carry: Any) -> tuple[str, int, np.ndarray]:
@@ -654,7 +688,7 @@ def _written(step: Callable[[Any, Any], Any], held: Any, carry: Any) -> tuple[st
     writer = _Writer(program)
     writer.write([program.of(v) for v in closed.jaxpr.outvars], inputs[few:])
     return (
-        str(writer.module),
+        writer.text(),
         max(program.work, 1),
         np.concatenate([np.zeros(0), *program.constants]),
     )
