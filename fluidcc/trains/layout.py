@@ -31,6 +31,7 @@ _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
 _DECODES = 16  # most hashes that a receiver compares in a step
 _FILE_DRAWS = 7  # random numbers of an open source in a step
 _MOST_NUMBERS = 2e8  # that are remembered in a run
+_PHASES = 0.618  # of a tick, between the clocks of one sender and the next
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +121,8 @@ class KindNumbers(NamedTuple):
     asking: Any  # round trips of the request before a connection
     opener: tuple[Any, ...]  # a SYN in packets of each link
     first_rto: Any  # s, before a round trip has been measured
+    tick: Any  # s, of the clocks that time round trips
+    phase: Any  # of these clocks, in ticks
     syn: Any  # 1 if a SYN opens a connection
     most: Any  # sessions in all
 
@@ -374,6 +377,8 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         asking=_stack([_asking(group) for group in groups]),
         opener=in_packets("syn_size", "route"),
         first_rto=option("initial_rto"),
+        tick=option("tick"),
+        phase=_PHASES * np.arange(len(flows))[:, None] % 1,
         syn=option("syn"),
         most=np.float64(groups[0].flows.traffic.in_all()),
     )  # fmt: skip

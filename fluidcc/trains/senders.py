@@ -14,7 +14,7 @@ from fluidcc.trains.state import NEVER, SenderState
 Array = Any
 _WHOLE = 1e-6  # packets: a window this near to a whole one lets it go
 _AT_ONCE = 2  # most marks that are answered in a step where each counts
-_MOST_BACKOFF = 64.0
+_FORGETS = 8.0  # back-off beyond which the smoothed round trip is forgotten; ns-2.35
 
 
 class Heard(NamedTuple):
@@ -44,6 +44,7 @@ def respond(
     """Let the laws act on what is heard; `u` are random numbers for each flow."""
     response = _Response(kind, p, s, heard, now, step, u)
     response.observe()
+    response.measure()
     response.lose()
     response.signal()
     response.grow()
@@ -84,20 +85,24 @@ class _Response:
 
     def _duplicates(self) -> Array:
         """Duplicate ACKs for a lost packet: of those behind it, of those that ACKs before it let
-        go, and of the new ones of limited transmit.
+        go, and of the new ones of limited transmit, which the window allows, one more for each
+        duplicate, and the receiver. RFC 3042.
         """
-        s, acks = self.s, self.acks
+        s, acks, most = self.s, self.acks, self.p.limited
+        window = jnp.floor(self._window() + _WHOLE)
+        allowed = jnp.minimum(window + most, s.permitted) - self.flight
+        limited = jnp.clip(allowed, 0.0, most)
         if not self.kind.starts:  # there is always more to send
-            return self.flight - self.losses + self.p.limited
+            return self.flight - self.losses + limited
         left = s.need - s.got - self.flight
         before = jnp.floor((acks + 1) * self.place)  # of those that come with it
-        new = jnp.clip(left, 0.0, before + self.p.limited)
+        new = jnp.clip(left, 0.0, before + limited)
         return s.sent - self.heard.known + acks - before + new
 
     def _is_repairing(self) -> Array:
         """Whether a recovery is under way: by SACK, until all that was sent again is known of."""
         if self.kind.recovery == "sack":
-            return self.heard.known <= self.s.resent
+            return (self.heard.known <= self.s.resent) & (self.s.repaired_at >= NEVER)
         return self.now + 0.5 * self.step < self.s.repaired_at
 
     def observe(self) -> None:
@@ -108,13 +113,42 @@ class _Response:
             change = self.rules.observe(self.s.law, ack)
             self.s = self.s._replace(law=_added(self.s.law, change, self.spoke & ~self.silent))
 
+    def measure(self) -> None:
+        """Smooth the round trip, once in each, of packets that are not sent again. Karn and
+        Partridge (1987).
+        """
+        s = self.s
+        timed = self.spoke & self.open & (self.heard.known > jnp.maximum(s.timed, s.resent))
+        s = take_sample(self.p, s, timed, self.rtt, self.now)
+        if self.kind.gated:  # at a window of 1 marks keep it
+            timed = timed & ~((s.at_one > 0) & self._is_echoed())
+        self.s = s._replace(
+            timed=jnp.where(timed, s.sent, s.timed), backoff=jnp.where(timed, 1.0, s.backoff)
+        )
+
+    def _is_echoed(self) -> Array:
+        """Whether ACKs carry marks."""
+        return (self.marks > 0) & (self.kind.capable and not self.kind.quench)
+
+    def _timer(self) -> Array:
+        """When the timer goes off that runs since the last new ACK, which in Reno ends a recovery,
+        or since a packet that was sent with none under way.
+        """
+        s, p = self.s, self.p
+        span = jnp.minimum(jnp.maximum(s.timeout, p.min_rto) * s.backoff, p.max_rto)
+        start = self.now - jnp.where(self.spoke, 0.0, jnp.minimum(self.quiet, self.rtt))
+        if self.kind.recovery == "reno":
+            start = jnp.maximum(start, s.repaired_at)
+        return start + jnp.maximum(span, 2 * p.tick)
+
     def lose(self) -> None:
         """Find losses: by duplicate ACKs, and recover, or by the timer."""
         kind, s, zero = self.kind, self.s, self.zero
         lossy = (self.losses > 0) & ~self.silent & self.open
         sack, repairing = kind.recovery == "sack", self._is_repairing()
         fresh = lossy & self.after
-        late = fresh & (self._duplicates() < self.p.enough)
+        found = fresh | (lossy & ~repairing)
+        late = found & (self._duplicates() < self.p.enough)
         if kind.recovery == "reno":
             late = late | (lossy & ~fresh & repairing)
         late = late | (fresh & (self.heard.known <= s.resent))  # of a packet sent again
@@ -127,29 +161,34 @@ class _Response:
         timed = late | stalled
         repairs = self.losses * self.rtt if kind.recovery == "newreno" else self.rtt
         # a loss in a window that a signal has cut is repaired without another cut
-        begins = lossy & ~late & (fresh | ~repairing)
+        begins = found & ~late
         repaired_at = jnp.where(begins, self.now + repairs, s.repaired_at)
         if kind.recovery == "newreno":
             repaired_at = jnp.where(lossy & ~begins, repaired_at + repairs, repaired_at)
-        resent = jnp.where(begins if sack else fresh & ~late, s.sent, s.resent) + self.losses
-        over = timed | (self.heard.known > resent)
-        # lost packets count as under way until they are repaired, first of all that is sent now
-        missing = jnp.minimum(s.missing + self.losses, resent - self.heard.known) if sack else zero
-        backoff = jnp.where(self.after & self.spoke, 1.0, s.backoff)
-        timer = jnp.maximum(self.p.min_rto, 2 * self.rtt) * backoff
-        timer = jnp.minimum(timer, self.p.max_rto)
+        if sack:
+            repaired_at = jnp.where(begins, NEVER, s.repaired_at)
+        # all that a timeout sends again waits for the timer if it is lost once more
+        again = jnp.where(begins if sack else fresh & ~late, s.sent, s.resent)
+        resent = jnp.where(timed, s.sent + s.missing, again) + self.losses
+        resent = jnp.where(self.heard.known > resent, -1.0, resent)
+        missing = zero
+        if sack:  # as under way count those not repaired yet, first of all that is sent now
+            left = jnp.minimum(s.missing + self.losses, resent - self.heard.known)
+            missing = jnp.where((repaired_at >= NEVER) & ~timed & (resent >= 0), left, 0.0)
+        # after a signal the timer is no timeout; with nothing under way it does not back off
+        counted = (late & (fresh | repairing)) | (stalled & (s.missing > 0))
+        backoff = jnp.where(late | (stalled & (s.missing > 0)), 2 * s.backoff, s.backoff)
         self.s = self.s._replace(
             law=select(stalled, self.rules.with_window(law, 1.0 + zero), law),
             threshold=jnp.where(fresh, _threshold(target), s.threshold),
             recover=jnp.where(fresh | late, s.sent, s.recover),
             repaired_at=jnp.where(timed, self.now, repaired_at),
-            resent=jnp.where(over, -1.0, resent),
-            missing=jnp.where(over, 0.0, missing),
-            silent_until=jnp.where(timed, self.now + timer, s.silent_until),
-            backoff=jnp.where(timed, jnp.minimum(2 * backoff, _MOST_BACKOFF), backoff),
-            timeouts=s.timeouts + jnp.where(timed, 1.0, 0.0),
+            resent=resent, missing=missing, backoff=backoff,
+            silent_until=jnp.where(timed, self._timer(), s.silent_until),
+            smoothed=jnp.where(backoff > _FORGETS, 0.0, s.smoothed),
+            timeouts=s.timeouts + jnp.where(counted, 1.0, 0.0),
             recoveries=s.recoveries + jnp.where(fresh & ~late, 1.0, 0.0),
-        )
+        )  # fmt: skip
         self.fresh, self.calm = fresh, self.open & ~self.silent & ~late
 
     def signal(self) -> None:
@@ -191,6 +230,11 @@ class _Response:
         s = self.s
         cut, target, moves = self._cut(rule, ack)
         hit = mask & moves
+        backoff, at_one = s.backoff, s.at_one
+        if once:  # at a window of 1 the timer backs off instead. RFC 3168, 6.1.2
+            one = jnp.where(self._window() <= 1, 1.0, 0.0)
+            backoff = jnp.where(hit & (one > 0) & (at_one > 0), 2 * backoff, backoff)
+            at_one = jnp.where(hit, one, at_one)
         law = select(hit, cut, s.law)
         threshold = _threshold(target) if once else self.rules.window(law)
         self.s = s._replace(
@@ -200,7 +244,8 @@ class _Response:
             reacted_at=jnp.where(hit, self.now, s.reacted_at),
             dropped=jnp.where(hit, dropped, s.dropped),
             reductions=s.reductions + jnp.where(hit, 1.0, 0.0),
-        )
+            backoff=backoff, at_one=at_one,
+        )  # fmt: skip
         return hit
 
     def grow(self) -> None:
@@ -248,13 +293,31 @@ class _Response:
             begun = (s.need > 0) & asked
         shown = jnp.where(begun, jnp.where(self.open, rules.window(law), 1.0), 0.0)
         return s._replace(
-            law=law, known=heard.known, lost=heard.lost, marks=heard.marks, quenched=heard.quenched,
+            law=law, at_one=jnp.where(self.spoke & ~self._is_echoed(), 0.0, s.at_one),
+            known=heard.known, lost=heard.lost, marks=heard.marks, quenched=heard.quenched,
             quiet=jnp.where(self.spoke, 0.0, self.quiet), got=s.got + acks, acked=s.acked + acks,
             window_time=s.window_time + self.step * shown,
             open_time=s.open_time + jnp.where(shown > 0, self.step, 0.0),
             rtt_sum=s.rtt_sum + acks * self.rtt,
             round_trip=jnp.where(self.spoke, self.rtt, s.round_trip),
         )  # fmt: skip
+
+
+def take_sample(p: KindNumbers, s: SenderState, mask: Array, rtt: Array, now: Array) -> SenderState:
+    """Smooth a round trip where the mask is, in whole ticks of the clock of each sender, and find
+    the timeout. Jacobson (1988), in integers as in ns-2.35.
+    """
+    clock = now / p.tick + p.phase
+    ticks = jnp.maximum(jnp.floor(clock) - jnp.floor(clock - rtt / p.tick), 1.0)
+    error, first = ticks - jnp.floor(s.smoothed / 8), s.smoothed <= 0
+    spread = jnp.maximum(s.deviation + jnp.abs(error) - jnp.floor(s.deviation / 4), 1.0)
+    smoothed = jnp.where(first, 8 * ticks, jnp.maximum(s.smoothed + error, 1.0))
+    deviation = jnp.where(first, 2 * ticks, spread)
+    return s._replace(
+        smoothed=jnp.where(mask, smoothed, s.smoothed),
+        deviation=jnp.where(mask, deviation, s.deviation),
+        timeout=jnp.where(mask, (deviation + jnp.floor(smoothed / 8)) * p.tick, s.timeout),
+    )
 
 
 def _threshold(target: Array) -> Array:
