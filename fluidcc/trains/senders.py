@@ -130,15 +130,15 @@ class _Response:
         """Whether ACKs carry marks."""
         return (self.marks > 0) & (self.kind.capable and not self.kind.quench)
 
-    def _timer(self) -> Array:
-        """When the timer goes off that runs since the last new ACK, which in Reno ends a recovery,
-        or since a packet that was sent with none under way.
+    def _timer(self, ends: Array) -> Array:
+        """When the timer goes off that runs since the last new ACK, which in Reno `ends` a
+        recovery, or since a packet that was sent with none under way.
         """
         s, p = self.s, self.p
         span = jnp.minimum(jnp.maximum(s.timeout, p.min_rto) * s.backoff, p.max_rto)
         start = self.now - jnp.where(self.spoke, 0.0, jnp.minimum(self.quiet, self.rtt))
         if self.kind.recovery == "reno":
-            start = jnp.maximum(start, s.repaired_at)
+            start = jnp.maximum(start, ends)
         return start + jnp.maximum(span, 2 * p.tick)
 
     def lose(self) -> None:
@@ -149,9 +149,12 @@ class _Response:
         fresh = lossy & self.after
         found = fresh | (lossy & ~repairing)
         late = found & (self._duplicates() < self.p.enough)
-        if kind.recovery == "reno":
-            late = late | (lossy & ~fresh & repairing)
-        late = late | (fresh & (self.heard.known <= s.resent))  # of a packet sent again
+        ends = s.repaired_at
+        if kind.recovery == "reno":  # which repairs one packet
+            twice = found & ~late & (self.losses > 1.5)
+            ends = jnp.where(twice, self.now + self.rtt, ends)
+            late = late | twice | (lossy & ~fresh & repairing)
+        late = late | (fresh & (self.heard.known <= s.resent))  # of one that is sent again
         cut, target, _ = self._cut(self.rules.on_loss, self._ack(zero, zero))
         law = select(fresh, cut, s.law)
         law = select(late, self.rules.with_window(law, 1.0 + zero), law)
@@ -167,24 +170,26 @@ class _Response:
             repaired_at = jnp.where(lossy & ~begins, repaired_at + repairs, repaired_at)
         if sack:
             repaired_at = jnp.where(begins, NEVER, s.repaired_at)
-        # all that a timeout sends again waits for the timer if it is lost once more
-        again = jnp.where(begins if sack else fresh & ~late, s.sent, s.resent)
-        resent = jnp.where(timed, s.sent + s.missing, again) + self.losses
+        # what is sent again waits for the timer if it is lost once more, as does the first packet
+        # after it, whose duplicate ACKs could be those of a packet that was sent again in vain
+        once = 0.0 if sack else self.p.once
+        again = jnp.where(begins if sack else fresh & ~late, s.sent + once, s.resent)
+        resent = jnp.where(timed, s.sent + s.missing + self.p.once, again) + self.losses
         resent = jnp.where(self.heard.known > resent, -1.0, resent)
         missing = zero
         if sack:  # as under way count those not repaired yet, first of all that is sent now
             left = jnp.minimum(s.missing + self.losses, resent - self.heard.known)
             missing = jnp.where((repaired_at >= NEVER) & ~timed & (resent >= 0), left, 0.0)
-        # after a signal the timer is no timeout; with nothing under way it does not back off
+        # after a signal it is no timeout that cuts; with nothing under way it does not back off
         counted = (late & (fresh | repairing)) | (stalled & (s.missing > 0))
         backoff = jnp.where(late | (stalled & (s.missing > 0)), 2 * s.backoff, s.backoff)
         self.s = self.s._replace(
             law=select(stalled, self.rules.with_window(law, 1.0 + zero), law),
-            threshold=jnp.where(fresh, _threshold(target), s.threshold),
+            threshold=jnp.where(fresh | counted, _threshold(target), s.threshold),
             recover=jnp.where(fresh | late, s.sent, s.recover),
             repaired_at=jnp.where(timed, self.now, repaired_at),
             resent=resent, missing=missing, backoff=backoff,
-            silent_until=jnp.where(timed, self._timer(), s.silent_until),
+            silent_until=jnp.where(timed, self._timer(ends), s.silent_until),
             smoothed=jnp.where(backoff > _FORGETS, 0.0, s.smoothed),
             timeouts=s.timeouts + jnp.where(counted, 1.0, 0.0),
             recoveries=s.recoveries + jnp.where(fresh & ~late, 1.0, 0.0),
