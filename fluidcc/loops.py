@@ -615,8 +615,8 @@ class _Writer:
         for size in dict.fromkeys(v.size for v in vectors):
             self._write_elements(size, [v for v in vectors if v.size == size])
         sums += [v for v in own if v.what == "cumsum"]
-        for size in dict.fromkeys(v.sources[0].size for v in sums):
-            self._write_sums(size, [v for v in sums if v.sources[0].size == size])
+        for size in dict.fromkeys(v.loop[1] for v in sums):
+            self._write_sums(size, [v for v in sums if v.loop[1] == size])
         for row_stage, after, row, place, (width, count) in program.rows:
             if row_stage != stage:
                 continue

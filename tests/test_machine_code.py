@@ -307,6 +307,8 @@ def test_an_output_does_not_disturb_what_else_reads_its_place():
         "exchange of numbers": (lambda h, c: (c[1], c[0]), (1.0, 2.0)),
         "delay": (lambda h, c: (c[1], c[1] + 1.0), (x, y)),
         "sum after": (lambda h, c: (c[0] + jnp.sum(c[1]), c[1] + c[0]), (x, y)),
+        "sum before": (lambda h, c: (c[0] * 2.0, c[1] + jnp.sum(c[0])), (x, y)),
+        "sums of old and new": (lambda h, c: (jnp.cumsum(c[0]) + 1.0, jnp.cumsum(c[0])), (x, y)),
         "places": (lambda h, c: (c[0] + 1.0, again(c[0], h) + c[1]), (x, y)),
         "turned": (lambda h, c: (again(c[0], h),), (x,)),
         "part": (lambda h, c: (c[1][1:4], c[1] * 1.5), (x, long)),

@@ -268,6 +268,42 @@ def test_a_window_of_losses_is_repaired_by_sack_as_by_packets():
         assert near(trains, packets, ("flows", "bmcc", name), 0.02), name
 
 
+@pytest.mark.parametrize("p", [0.03, 0.08])
+def test_reno_repairs_one_loss_in_a_window_as_by_packets(p):
+    """The second waits for the timer, which begins when the recovery ends, and cuts once more."""
+    group = flows(5, window=Reno(), feedback=Loss())
+    net = dumbbell(Constant(d=p), group, capacity=12.0 / p, buffer=math.inf)
+    span = {"until": 120.0, "warmup": 20.0, "seeds": range(16)}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    assert near(trains, packets, ("flows", "flows", "goodput"), 0.04)
+
+
+def test_marks_at_a_window_of_one_back_the_timer_off_as_by_packets():
+    """RFC 3168, 6.1.2: of ten packets four are marked, and timers grow."""
+    net = dumbbell(Constant(p=0.4), flows(4, reaction=OncePerRTT()), buffer=math.inf)
+    span = {"until": 120.0, "warmup": 20.0, "seeds": range(16)}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    assert near(trains, packets, ("flows", "flows", "goodput"), 0.03)
+
+
+def test_losses_behind_a_quench_wait_for_duplicates_as_by_packets():
+    """Windows of three packets, which the quench cuts before their duplicate ACKs come."""
+    net = fc.load("akujobi2002/homogeneous_becn")
+    span = {"until": 55.0, "warmup": 15.0, "seeds": range(16)}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    assert near(trains, packets, ("links", "bottleneck", "mark_fraction"), 0.02)
+    assert near(trains, packets, ("links", "bottleneck", "queue_var"), 0.1)
+
+
+def test_a_law_that_waits_for_a_long_queue_steps_as_by_packets():
+    """BLUE steps up if a packet finds more than 15, which half a packet less does not."""
+    net = fc.load("govindaswamy2012/blue_ecn")
+    span = {"until": 150.0, "warmup": 10.0, "seeds": range(8)}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    for name in ("queue_mean", "queue_var", "mark_fraction"):
+        assert near(trains, packets, ("links", "ingress", name), 0.05), name
+
+
 @pytest.mark.parametrize("name", ["misra2003/mixed", "govindaswamy2012/red_ecn"])
 def test_packets_that_arrive_find_half_a_packet_less_than_there_is_on_average(name):
     """The law sees what they find; that is 2 % and 6 % of these queues."""
