@@ -331,7 +331,8 @@ _DISTINCT = "distinct "  # begins the name of a node of metadata that is unlike 
 _TYPES = {"f": _NUMBER, "i": _WHOLE, "u": _WHOLE, "b": _YES}
 
 
-def _to_itself(node: re.Match) -> str:
+def _refer_to_itself(node: re.Match) -> str:
+    """The text of a node of metadata that is unlike any other, and names itself if it is a list."""
     name, rest = node.groups()
     return f"{name} = distinct !{{ {name}, {rest} }}" if rest else f"{name} = distinct !{{}}"
 
@@ -350,16 +351,16 @@ class _Writer:
         self._buffers = dict(zip("hcw", self._function.args[:3], strict=True))
         self._builder: Any = ir.IRBuilder(self._function.append_basic_block())
         self._known: dict[_Value, Any] = {}
-        self._group: Any = None  # of accesses in a loop whose passes are apart
+        self._group: Any = None  # of the accesses in a parallel loop
 
     @contextlib.contextmanager
     def _loop(
-        self, count: Any, before: Sequence[Any] = (), *, apart: bool = False
+        self, count: Any, before: Sequence[Any] = (), *, parallel: bool = False
     ) -> Iterator[tuple[Any, list]]:
         """A loop, with its index and what it carries along from `before`; its body fills `after`.
 
-        On exit the carried values are in the place of those given. In a loop whose passes are
-        `apart`, none reads what another writes.
+        On exit the carried values are in the place of those given. In a `parallel` loop no pass
+        reads what another writes.
         """
         builder = self._builder
         entry = builder.block
@@ -372,7 +373,7 @@ class _Writer:
         for phi, value in zip(carried, before, strict=True):
             phi.add_incoming(value, entry)
         after: list[Any] = list(carried)
-        if apart:
+        if parallel:
             self._group = self.module.add_metadata([f"{_DISTINCT}{len(self.module.metadata)}"])
         yield index, after
         following = builder.add(index, ir.Constant(_WHOLE, 1))
@@ -382,7 +383,7 @@ class _Writer:
         last = self._function.append_basic_block()
         more = builder.icmp_signed("<", following, count)
         branch = builder.cbranch(more, body, last)
-        if apart:
+        if parallel:
             accesses = self.module.add_metadata(["llvm.loop.parallel_accesses", self._group])
             own = f"{_DISTINCT}{len(self.module.metadata)}"
             branch.set_metadata("llvm.loop", self.module.add_metadata([own, accesses]))
@@ -411,8 +412,8 @@ class _Writer:
         self._in_group(self._builder.store(value, self._at(base, *more)))
 
     def _in_group(self, access: Any) -> Any:
-        """An access to memory, which belongs to the loop that is being written."""
-        if self._group:
+        """An access to memory, in the access group of the parallel loop that is being written."""
+        if self._group is not None:
             access.set_metadata("llvm.access.group", self._group)
         return access
 
@@ -565,7 +566,10 @@ class _Writer:
     def text(self) -> str:
         """The module for LLVM, in which nodes of their own refer to themselves."""
         node = rf'^(!\d+) = !{{ !"{_DISTINCT}\d+"(?:, (.*))? }}$'
-        return re.sub(node, _to_itself, str(self.module), flags=re.MULTILINE)
+        text = re.sub(node, _refer_to_itself, str(self.module), flags=re.MULTILINE)
+        if f'!"{_DISTINCT}' in text:
+            raise NotInLoopsError("metadata in the words of this version of llvmlite")
+        return text
 
     def _place(self, outputs: list[_Value], inputs: list[_Value]) -> list[tuple[_Value, _Value]]:
         """Give stored values their memory; the outputs that are written at the end, with theirs."""
@@ -578,7 +582,9 @@ class _Writer:
             if leaf.size == 0 or same:
                 continue
             late = leaf.readers.closed or any(
-                r.what in ("memory", "read") or r.loop[0] > value.loop[0] or r.loop[1] != value.size
+                r.what in ("memory", "read")
+                or (r.loop[0] > value.loop[0] or r.loop[1] != value.size)
+                or any(s.readers is leaf.readers and s.size != leaf.size for s in r.sources)
                 for r in leaf.readers
             )
             if value.computed and value.size == leaf.size > 1 and value.base is None and not late:
@@ -627,7 +633,7 @@ class _Writer:
                 self._store(self._element(row, index), row.kind, after.base, *at)
 
     def _write_elements(self, size: int, vectors: list[_Value]) -> None:
-        with self._loop(ir.Constant(_WHOLE, size), apart=True) as (index, _):
+        with self._loop(ir.Constant(_WHOLE, size), parallel=True) as (index, _):
             for v in vectors:
                 self._known[v] = self._compute(v, index)
             for v in vectors:  # at last: others read what was in its place before
@@ -661,6 +667,7 @@ class _Writer:
                     sign = ">" if v.operation == "reduce_max" else "<"
                     first = self._compare(sign, v.kind, after[place], here)
                     after[place] = b.select(first, after[place], here)
+            for v, place in zip(sums, places, strict=True):  # at last, as above
                 if v.what == "cumsum" and v.stored:
                     self._store(after[place], v.kind, v.base, index)
         for v, place in zip(sums, places, strict=True):

@@ -158,8 +158,8 @@ def _begin(p: KindNumbers, s: Any, starting: Array, size: Array, now: Array) -> 
         dropped=new(0.0, s.dropped), repaired_at=new(-NEVER, s.repaired_at),
         resent=new(-1.0, s.resent), missing=new(0.0, s.missing),
         silent_until=new(-NEVER, s.silent_until), backoff=new(1.0, s.backoff),
-        at_one=new(0.0, s.at_one), timed=new(s.sent, s.timed), smoothed=new(0.0, s.smoothed),
-        timeout=new(p.first_rto, s.timeout),
+        signalled=new(0.0, s.signalled), at_one=new(0.0, s.at_one), timed=new(s.sent, s.timed),
+        smoothed=new(0.0, s.smoothed), timeout=new(p.first_rto, s.timeout),
         pending=new(0.0, s.pending), quiet=new(0.0, s.quiet), estimate=new(0.0, s.estimate),
         begin=new(NEVER, s.begin),
         files=s.files._replace(
@@ -178,7 +178,7 @@ def _connect(p: KindNumbers, s: Any, lost: Array, now: Array) -> Any:
     again = now + jnp.minimum(p.first_rto * s.backoff, p.max_rto)
     trip = jnp.maximum(s.round_trip, p.trip)
     opens = now + p.syn * trip
-    s = take_sample(p, s, opened & (s.backoff < 2) & (p.syn > 0), trip, now)
+    s = take_sample(p, s, opened & (s.backoff < 2) & (p.syn > 0), trip, opens)
     return s._replace(
         law=select(lost, p.window.start(1.0 + 0.0 * s.sent), s.law),
         threshold=jnp.where(lost, 2.0, s.threshold),

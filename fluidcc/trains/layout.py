@@ -111,7 +111,7 @@ class KindNumbers(NamedTuple):
     threshold: Any
     floor: Any
     enough: Any  # duplicate ACKs that a loss takes to be found without a timeout
-    once: Any  # packets after those sent again whose duplicate ACKs tell of no loss
+    unrepaired: Any  # packets after those sent again of whose loss duplicate ACKs do not tell
     limited: Any  # new packets that are sent before (limited transmit)
     access: Any  # packet/s
     mark_below: Any
@@ -363,7 +363,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         threshold=_stack([min(g.options.initial_ssthresh, g.max_window) for g in groups]),
         floor=_stack([_floor(group.flows) for group in groups]),
         enough=option("dup_acks"),
-        once=option("one_fast_retransmit"),
+        unrepaired=option("one_fast_retransmit"),
         limited=_stack([
             group.options.limited_transmit * (group.options.dup_acks - 1.0) for group in groups
         ]),
@@ -380,7 +380,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         opener=in_packets("syn_size", "route"),
         first_rto=option("initial_rto"),
         tick=option("tick"),
-        phase=_PHASES * np.arange(len(flows))[:, None] % 1,
+        phase=_PHASES * np.array(own)[:, None] % 1,
         syn=option("syn"),
         most=np.float64(groups[0].flows.traffic.in_all()),
     )  # fmt: skip

@@ -27,7 +27,7 @@ _PARTS = {  # of a transmission that have passed when a law is asked
 
 
 _TERMS = 24  # of a Poisson distribution
-_MOST_MEAN, _DOUBLINGS = 40.0, 4  # exp(-40) is lost in rounding
+_MOST_MEAN, _DOUBLINGS = 40.0, 4  # 1 - exp(-40) is 1
 
 
 def poisson(mean: Array, u: Array) -> Array:
@@ -88,7 +88,7 @@ def deal(amounts: Array, u: Array) -> Array:
 
 def _any_of(mean: Array) -> Array:
     """Probability that a Poisson number of a mean is not 0: 1 - exp(-mean) to nine digits, by the
-    approximant of Pade for a small part of it and by doubling, for several flows at once.
+    Pade approximant [3/3] for a sixteenth of the mean and four doublings, as loops vectorise.
     """
     y = jnp.minimum(mean, _MOST_MEAN) / 2.0**_DOUBLINGS
     chance = y * (1 + y * y * (1 / 60)) / (1 + 0.5 * y + y * y * (0.1 + y * (1 / 120)))
@@ -198,15 +198,16 @@ def _tick(
     """
     law, (low, high) = numbers.law, numbers.period
     queue, x, at = jnp.maximum(s.accepted - s.served, 0.0), s.law, s.tick_at
-    seen, may = _see(port, queue, 0.5), queue >= 0
     if port.waits:
         overdue = at < now
-        seen = jnp.where(overdue, jnp.maximum(present - 1.0, 0.0), present)
-        seen = seen if port.counts_service else jnp.maximum(seen - 1.0, 0.0)
-        may = ~overdue | (number > 0) | (present <= 0)
+        found = jnp.where(overdue, jnp.maximum(present - 1.0, 0.0), present)
+        seen = found if port.counts_service else jnp.maximum(found - 1.0, 0.0)
+        ready = ~overdue | (number > 0) | (present <= 0)
+    else:
+        seen, ready = _see(port, queue, 0.5), True
     arrival = Arrival(1 + 0 * queue, 0 * queue, seen, numbers.capacity + 0 * queue)
     for _ in range(port.ticks):
-        due = may & (now + step >= at)
+        due = ready & (now + step >= at)
         moved = map_tree(
             lambda d, due=due: jnp.where(due, d + 0 * queue, 0.0), law.on_tick(x, arrival)
         )

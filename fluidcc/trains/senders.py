@@ -120,80 +120,90 @@ class _Response:
         s = self.s
         timed = self.spoke & self.open & (self.heard.known > jnp.maximum(s.timed, s.resent))
         s = take_sample(self.p, s, timed, self.rtt, self.now)
-        if self.kind.gated:  # at a window of 1 marks keep it
-            timed = timed & ~((s.at_one > 0) & self._is_echoed())
+        ends = timed
+        if self.kind.gated:  # at a window of 1 marks keep the back-off
+            ends = timed & ~((s.at_one > 0) & self._is_echoed())
         self.s = s._replace(
-            timed=jnp.where(timed, s.sent, s.timed), backoff=jnp.where(timed, 1.0, s.backoff)
+            timed=jnp.where(timed, s.sent, s.timed), backoff=jnp.where(ends, 1.0, s.backoff)
         )
 
     def _is_echoed(self) -> Array:
         """Whether ACKs carry marks."""
         return (self.marks > 0) & (self.kind.capable and not self.kind.quench)
 
-    def _timer(self, ends: Array) -> Array:
-        """When the timer goes off that runs since the last new ACK, which in Reno `ends` a
-        recovery, or since a packet that was sent with none under way.
+    def _expiry(self, recovered_at: Array) -> Array:
+        """Time at which the timer expires. It runs from the last new ACK, in Reno not before the
+        end of a recovery, or from the sending of the lost packet.
         """
         s, p = self.s, self.p
         span = jnp.minimum(jnp.maximum(s.timeout, p.min_rto) * s.backoff, p.max_rto)
-        start = self.now - jnp.where(self.spoke, 0.0, jnp.minimum(self.quiet, self.rtt))
+        waited = jnp.where(self.spoke, 0.0, jnp.minimum(self.quiet, self.rtt))
+        waited = jnp.where(self.heard.known <= s.resent, self.rtt, waited)  # ACKs are duplicates
+        start = self.now - waited
         if self.kind.recovery == "reno":
-            start = jnp.maximum(start, ends)
+            start = jnp.maximum(start, recovered_at)
         return start + jnp.maximum(span, 2 * p.tick)
 
     def lose(self) -> None:
         """Find losses: by duplicate ACKs, and recover, or by the timer."""
-        kind, s, zero = self.kind, self.s, self.zero
+        kind, s, zero, none = self.kind, self.s, self.zero, self._ack(self.zero, self.zero)
         lossy = (self.losses > 0) & ~self.silent & self.open
         sack, repairing = kind.recovery == "sack", self._is_repairing()
-        fresh = lossy & self.after
-        found = fresh | (lossy & ~repairing)
+        fresh, signalled = lossy & self.after, s.signalled > 0
+        # a loss in a window that a signal has cut is repaired without another cut
+        found = fresh | (lossy & ~repairing & signalled)
         late = found & (self._duplicates() < self.p.enough)
-        ends = s.repaired_at
-        if kind.recovery == "reno":  # which repairs one packet
-            twice = found & ~late & (self.losses > 1.5)
-            ends = jnp.where(twice, self.now + self.rtt, ends)
-            late = late | twice | (lossy & ~fresh & repairing)
         late = late | (fresh & (self.heard.known <= s.resent))  # of one that is sent again
-        cut, target, _ = self._cut(self.rules.on_loss, self._ack(zero, zero))
+        recovers = fresh & ~late
+        cut, target, _ = self._cut(self.rules.on_loss, none)
+        recovered_at = s.repaired_at
+        if kind.recovery == "reno":  # a second loss waits for the timer, and cuts once more
+            twice = found & ~late & (self.losses > 1.5)
+            recovered_at = jnp.where(twice, self.now + self.rtt, recovered_at)
+            self.s = s._replace(law=select(twice & fresh, cut, s.law))
+            target = self._cut(self.rules.on_loss, none)[1]
+            late = late | twice | (lossy & ~fresh & ~signalled & (s.backoff < 2))
+            signalled = signalled & ~twice
         law = select(fresh, cut, s.law)
         law = select(late, self.rules.with_window(law, 1.0 + zero), law)
         self.s = s._replace(law=law)
         stalled = (self._window() - s.missing < 1.0) & (self.flight < 0.5)
         stalled = stalled & self.open & ~self.silent
-        timed = late | stalled
+        lacks = stalled & (s.missing > 0)
+        expires, begins = late | stalled, found & ~late
         repairs = self.losses * self.rtt if kind.recovery == "newreno" else self.rtt
-        # a loss in a window that a signal has cut is repaired without another cut
-        begins = found & ~late
         repaired_at = jnp.where(begins, self.now + repairs, s.repaired_at)
         if kind.recovery == "newreno":
-            repaired_at = jnp.where(lossy & ~begins, repaired_at + repairs, repaired_at)
+            repaired_at = jnp.where(lossy & ~begins & repairing, repaired_at + repairs, repaired_at)
         if sack:
             repaired_at = jnp.where(begins, NEVER, s.repaired_at)
         # what is sent again waits for the timer if it is lost once more, as does the first packet
         # after it, whose duplicate ACKs could be those of a packet that was sent again in vain
-        once = 0.0 if sack else self.p.once
-        again = jnp.where(begins if sack else fresh & ~late, s.sent + once, s.resent)
-        resent = jnp.where(timed, s.sent + s.missing + self.p.once, again) + self.losses
+        first = 0.0 if sack else self.p.unrepaired
+        resent = jnp.where(begins, s.sent + first, s.resent)
+        resent = jnp.where(expires, s.sent + s.missing + self.p.unrepaired, resent) + self.losses
         resent = jnp.where(self.heard.known > resent, -1.0, resent)
         missing = zero
         if sack:  # as under way count those not repaired yet, first of all that is sent now
             left = jnp.minimum(s.missing + self.losses, resent - self.heard.known)
-            missing = jnp.where((repaired_at >= NEVER) & ~timed & (resent >= 0), left, 0.0)
-        # after a signal it is no timeout that cuts; with nothing under way it does not back off
-        counted = (late & (fresh | repairing)) | (stalled & (s.missing > 0))
-        backoff = jnp.where(late | (stalled & (s.missing > 0)), 2 * s.backoff, s.backoff)
+            missing = jnp.where((repaired_at >= NEVER) & ~expires & (resent >= 0), left, 0.0)
+        # after a signal the timer cuts no more; with nothing under way it does not back off
+        counted = (late & ~signalled) | lacks
+        backoff = jnp.where(late | lacks, 2 * s.backoff, s.backoff)
         self.s = self.s._replace(
             law=select(stalled, self.rules.with_window(law, 1.0 + zero), law),
-            threshold=jnp.where(fresh | counted, _threshold(target), s.threshold),
+            threshold=jnp.where(recovers | counted, _threshold(target), s.threshold),
             recover=jnp.where(fresh | late, s.sent, s.recover),
-            repaired_at=jnp.where(timed, self.now, repaired_at),
+            repaired_at=jnp.where(expires, self.now, repaired_at),
             resent=resent, missing=missing, backoff=backoff,
-            silent_until=jnp.where(timed, self._timer(ends), s.silent_until),
+            silent_until=jnp.where(expires, self._expiry(recovered_at), s.silent_until),
             smoothed=jnp.where(backoff > _FORGETS, 0.0, s.smoothed),
             timeouts=s.timeouts + jnp.where(counted, 1.0, 0.0),
-            recoveries=s.recoveries + jnp.where(fresh & ~late, 1.0, 0.0),
+            recoveries=s.recoveries + jnp.where(recovers, 1.0, 0.0),
         )  # fmt: skip
+        if kind.capable or kind.quench:
+            answered = found | late | stalled
+            self.s = self.s._replace(signalled=jnp.where(answered, 0.0, s.signalled))
         self.fresh, self.calm = fresh, self.open & ~self.silent & ~late
 
     def signal(self) -> None:
@@ -201,17 +211,17 @@ class _Response:
         kind, marked = self.kind, self._ack(self.zero, 1.0 + self.zero)
         if not (kind.capable or kind.quench):
             return
-        rules, told = self.rules, jnp.where(self.calm, self.marks, 0.0)
+        rules, marks = self.rules, jnp.where(self.calm, self.marks, 0.0)
         quenched = self.heard.quenched - self.s.quenched if kind.quench else self.zero
         if kind.gated:
             rtt, after = self.rtt, jnp.where(self.after, 1.0, 0.0)
             since = Since(self.now - self.s.reacted_at, rtt, after, self.s.dropped)
             ready = (self.p.reaction.ready(since) + self.zero > 0) & self.calm & ~self.fresh
-            hit = self._react(rules.on_mark, marked, (told > 0) & ready, 0.0)
+            hit = self._react(rules.on_mark, marked, (marks > 0) & ready, 0.0)
             if kind.quench:
                 self._react(rules.on_loss, marked, (quenched > 0) & ready & ~hit, 1.0)
             return
-        pending = self.s.pending + told
+        pending = self.s.pending + marks
         for _ in range(_AT_ONCE):
             hit = self._react(rules.on_mark, marked, pending > 0, 0.0, once=False)
             pending = jnp.maximum(pending - 1.0, 0.0)
@@ -232,7 +242,7 @@ class _Response:
 
     def _react(self, rule: Any, ack: Ack, mask: Array, dropped: float, once: bool = True) -> Array:
         """React to a signal where it counts; `once` in a window, or to each. Who has reacted."""
-        s = self.s
+        s, recover, signalled = self.s, self.s.recover, self.s.signalled
         cut, target, moves = self._cut(rule, ack)
         hit = mask & moves
         backoff, at_one = s.backoff, s.at_one
@@ -240,12 +250,15 @@ class _Response:
             one = jnp.where(self._window() <= 1, 1.0, 0.0)
             backoff = jnp.where(hit & (one > 0) & (at_one > 0), 2 * backoff, backoff)
             at_one = jnp.where(hit, one, at_one)
+            anew = hit & ~self._is_repairing() if self.kind.quench else hit
+            recover = jnp.where(anew, s.sent, recover)
+            signalled = jnp.where(anew, 1.0, signalled)
         law = select(hit, cut, s.law)
         threshold = _threshold(target) if once else self.rules.window(law)
         self.s = s._replace(
             law=law,
             threshold=jnp.where(hit, threshold, s.threshold),
-            recover=jnp.where(hit, s.sent, s.recover) if once else s.recover,
+            recover=recover, signalled=signalled,
             reacted_at=jnp.where(hit, self.now, s.reacted_at),
             dropped=jnp.where(hit, dropped, s.dropped),
             reductions=s.reductions + jnp.where(hit, 1.0, 0.0),

@@ -62,6 +62,7 @@ class SenderState(NamedTuple):
     missing: Array  # lost packets of a recovery by SACK that are not repaired yet
     silent_until: Array  # s, end of a timeout
     backoff: Array
+    signalled: Array  # 1 if the last reaction was one to a mark or a quench
     at_one: Array  # 1 after a cut at a window of one, until an ACK without a mark
     timed: Array  # `sent` beyond which the next packet is timed
     smoothed: Array  # round trip in eighths of a tick; 0 if none is known
@@ -176,8 +177,8 @@ def _first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
         threshold=numbers.threshold + zero,
         sent=zero, known=zero, lost=zero, marks=zero, quenched=zero, pending=zero,
         recover=zero - 1.0, reacted_at=never, dropped=zero, repaired_at=never, resent=zero - 1.0,
-        missing=zero, silent_until=never, backoff=zero + 1.0, at_one=zero, timed=zero,
-        smoothed=zero, deviation=zero, timeout=numbers.first_rto + zero, quiet=zero,
+        missing=zero, silent_until=never, backoff=zero + 1.0, signalled=zero, at_one=zero,
+        timed=zero, smoothed=zero, deviation=zero, timeout=numbers.first_rto + zero, quiet=zero,
         permitted=zero + NEVER, fraction=zero, estimate=zero,
         tick_at=start if kind.ticks else zero + NEVER,
         begin=start, need=zero if kind.starts else zero + NEVER, got=zero,
