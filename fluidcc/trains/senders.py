@@ -60,7 +60,7 @@ class _Response:
         u: Array,
     ) -> None:  # fmt: skip
         self.kind, self.p, self.s, self.heard, self.now, self.step = kind, p, s, heard, now, step
-        self.rules, self.zero = p.window, 0.0 * s.sent
+        self.rules, self.zero = p.window, jnp.zeros_like(s.sent)
         self.flight = s.sent - s.known
         self.acks = jnp.maximum(heard.known - heard.lost - s.acked, 0.0)
         self.losses, self.marks = heard.lost - s.lost, heard.marks - s.marks
@@ -183,7 +183,7 @@ class _Response:
         resent = jnp.where(begins, s.sent + first, s.resent)
         resent = jnp.where(expires, s.sent + s.missing + self.p.unrepaired, resent) + self.losses
         resent = jnp.where(self.heard.known > resent, -1.0, resent)
-        missing = zero
+        missing = s.missing
         if sack:  # as under way count those not repaired yet, first of all that is sent now
             left = jnp.minimum(s.missing + self.losses, resent - self.heard.known)
             missing = jnp.where((repaired_at >= NEVER) & ~expires & (resent >= 0), left, 0.0)
@@ -260,7 +260,7 @@ class _Response:
             threshold=jnp.where(hit, threshold, s.threshold),
             recover=recover, signalled=signalled,
             reacted_at=jnp.where(hit, self.now, s.reacted_at),
-            dropped=jnp.where(hit, dropped, s.dropped),
+            dropped=jnp.where(hit, dropped, s.dropped) if self.kind.quench else s.dropped,
             reductions=s.reductions + jnp.where(hit, 1.0, 0.0),
             backoff=backoff, at_one=at_one,
         )  # fmt: skip
@@ -312,12 +312,16 @@ class _Response:
         shown = jnp.where(begun, jnp.where(self.open, rules.window(law), 1.0), 0.0)
         return s._replace(
             law=law, at_one=jnp.where(self.spoke & ~self._is_echoed(), 0.0, s.at_one),
-            known=heard.known, lost=heard.lost, marks=heard.marks, quenched=heard.quenched,
-            quiet=jnp.where(self.spoke, 0.0, self.quiet), got=s.got + acks, acked=s.acked + acks,
+            known=heard.known, lost=heard.lost, marks=heard.marks,
+            quenched=heard.quenched if self.kind.quench else s.quenched,
+            quiet=jnp.where(self.spoke, 0.0, self.quiet), acked=s.acked + acks,
+            got=s.got + acks if self.kind.starts else s.got,
             window_time=s.window_time + self.step * shown,
             open_time=s.open_time + jnp.where(shown > 0, self.step, 0.0),
             rtt_sum=s.rtt_sum + acks * self.rtt,
-            round_trip=jnp.where(self.spoke, self.rtt, s.round_trip),
+            round_trip=(
+                jnp.where(self.spoke, self.rtt, s.round_trip) if self.kind.starts else s.round_trip
+            ),
         )  # fmt: skip
 
 
@@ -368,10 +372,10 @@ def _permit(
     kind: Kind, p: KindNumbers, s: SenderState, heard: Heard, acks: Array, u: Array
 ) -> tuple[Array, Array]:
     """Packets that the last whole ACK permits in flight, and the part of a packet after it."""
+    if kind.marking_point is not MarkingPoint.REVERSE:
+        return s.permitted, s.fraction
     reached = s.fraction + acks
     whole = jnp.floor(reached)
-    if kind.marking_point is not MarkingPoint.REVERSE:
-        return s.permitted, reached - whole
     hit = jnp.where(u[: kind.count] < heard.modified, 1.0, 0.0)
     permitted = p.feedback.advertised_window(p.window.max_window + 0.0 * s.sent, hit)
     return jnp.where(whole >= 1, permitted, s.permitted), reached - whole
