@@ -35,7 +35,7 @@ def select(mask: Array, yes: Any, no: Any) -> Any:
 
 
 def _added(state: Any, change: Any, mask: Array) -> Any:
-    return map_tree(lambda a, d: a + jnp.where(mask, d + 0.0 * a, 0.0), state, change)
+    return map_tree(lambda a, d: a + jnp.where(mask, d, 0.0), state, change)
 
 
 def respond(
@@ -234,7 +234,7 @@ class _Response:
         rules, whole = self.rules, self.kind.integer_windows
         base = jnp.floor(self._window()) if whole else self._window()
         before = rules.with_window(self.s.law, base)
-        change = map_tree(lambda d, a: d + 0.0 * a, rule(before, ack), before)
+        change = rule(before, ack)
         after = map_tree(lambda a, d: a + d, before, change)
         target = jnp.floor(rules.window(after)) if whole else rules.window(after)
         moves = sum(jnp.abs(d) for d in leaves(change)) > 0
@@ -352,8 +352,8 @@ def _loads(
 ) -> tuple[Array, Array]:
     """The load factor that a sender knows, and the receiver's estimate."""
     if not kind.loads:
-        return 0.0 * s.sent, s.estimate
-    load = heard.load + 0.0 * s.sent
+        return jnp.zeros_like(s.sent), s.estimate
+    load = heard.load + jnp.zeros_like(s.sent)
     if not kind.decodes:
         return load, jnp.where(acks > 0, load, s.estimate)
     estimate = s.estimate
