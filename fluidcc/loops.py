@@ -583,7 +583,8 @@ class _Writer:
                 continue
             late = leaf.readers.closed or any(
                 r.what in ("memory", "read")
-                or (r.loop[0] > value.loop[0] or r.loop[1] != value.size)
+                or r.loop[0] > value.loop[0]
+                or r.loop[1] != value.size
                 or any(s.readers is leaf.readers and s.size != leaf.size for s in r.sources)
                 for r in leaf.readers
             )

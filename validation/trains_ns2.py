@@ -3,7 +3,7 @@
     uv run python validation/trains_ns2.py [FILE ...] [--table FILE.csv]
 
 Each record is run by trains with as many seeds as it has, eight at least if it is random. Queues
-count from one packet on. Everything takes fifteen minutes; `ns2/trains.csv` has a whole run.
+count from one packet on. Everything takes half an hour; `ns2/trains.csv` has a whole run.
 Families b and e were not looked at while trains were built; c, one flow at a threshold, is of
 packets alone.
 """

@@ -202,8 +202,7 @@ class _Response:
             recoveries=s.recoveries + jnp.where(recovers, 1.0, 0.0),
         )  # fmt: skip
         if kind.capable or kind.quench:
-            answered = found | late | stalled
-            self.s = self.s._replace(signalled=jnp.where(answered, 0.0, s.signalled))
+            self.s = self.s._replace(signalled=jnp.where(found | expires, 0.0, s.signalled))
         self.fresh, self.calm = fresh, self.open & ~self.silent & ~late
 
     def signal(self) -> None:
@@ -309,19 +308,18 @@ class _Response:
         if self.kind.starts:  # from its first SYN on, whose window is one packet
             asked = (s.files.connects_at >= NEVER) | (s.backoff > 1)
             begun = (s.need > 0) & asked
+            round_trip = jnp.where(self.spoke, self.rtt, s.round_trip)
+            s = s._replace(got=s.got + acks, round_trip=round_trip)
+        if self.kind.quench:
+            s = s._replace(quenched=heard.quenched)
         shown = jnp.where(begun, jnp.where(self.open, rules.window(law), 1.0), 0.0)
         return s._replace(
             law=law, at_one=jnp.where(self.spoke & ~self._is_echoed(), 0.0, s.at_one),
             known=heard.known, lost=heard.lost, marks=heard.marks,
-            quenched=heard.quenched if self.kind.quench else s.quenched,
             quiet=jnp.where(self.spoke, 0.0, self.quiet), acked=s.acked + acks,
-            got=s.got + acks if self.kind.starts else s.got,
             window_time=s.window_time + self.step * shown,
             open_time=s.open_time + jnp.where(shown > 0, self.step, 0.0),
             rtt_sum=s.rtt_sum + acks * self.rtt,
-            round_trip=(
-                jnp.where(self.spoke, self.rtt, s.round_trip) if self.kind.starts else s.round_trip
-            ),
         )  # fmt: skip
 
 
