@@ -42,7 +42,7 @@ def main() -> None:
         resource.getrusage(who).ru_utime + resource.getrusage(who).ru_stime
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    data = found.to_dataset()
+    data = found.to_xarray()
     stable, certified = int((data["stable"] == 1).sum()), int(data["certified"].sum())
     print(f"{data['stable'].size} points: {stable} stable, {certified} certified")
     queue, n = data["bottleneck.queue"].values, data["flow.n"].values[:, None]

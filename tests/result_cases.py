@@ -117,7 +117,7 @@ def sweep():
 def sweep_data():
     """The same as labelled numbers."""
     found = sweep()
-    return fc.SweepData(found.axes, found.units, found.to_dataset())
+    return fc.SweepData(found.axes, found.units, found.to_xarray())
 
 
 def law_report():

@@ -49,7 +49,7 @@ def test_the_fluid_model_says_that_its_shares_are_wrong_there(both):
     assert "flows.newreno" in newreno and "too high" in newreno
     assert empties == both.population.message and "often empties" in empties
     assert both.to_dict()["validity_warnings"] == [mod, newreno, empties]
-    assert mod in repr(both) and mod in both.to_dataset().attrs["validity_warnings"]
+    assert mod in repr(both) and mod in both.to_xarray().attrs["validity_warnings"]
 
 
 def test_trains_are_near_packets_there_and_trusted(both):
@@ -63,7 +63,7 @@ def test_trains_are_near_packets_there_and_trusted(both):
         slack = row.ci95 + row.trains_ci95
         assert abs(row.trains - row.packets) < share * row.packets + slack
         assert row.recommended_difference == pytest.approx(row.trains / row.packets - 1)
-    data = both.to_dataset()
+    data = both.to_xarray()
     known = sum(row.trains is not None for row in both.rows)
     assert data.attrs["level"] == "trains" and data["recommended"].notnull().sum() == known
     assert "trains *" in repr(both) and "Level to trust: trains" in repr(both)

@@ -98,5 +98,5 @@ def test_one_table_has_every_quantity_that_engines_report():
         assert {f.name for f in dataclasses.fields(run)} - {"n"} == {
             *quantities.units("fluid", kind)
         }
-    queue = made("Trajectory").to_dataset()["bottleneck.queue"]
+    queue = made("Trajectory").to_xarray()["bottleneck.queue"]
     assert queue.attrs["units"] == "packet" and "in service" in queue.attrs["long_name"]

@@ -111,7 +111,7 @@ def constant() -> Iterator[tuple[str, float, float, float]]:
             net = fc.Network(links=(link,), flows=(flows,), closure="population")
             window = float(fc.equilibrium(net).flows["flows"].window[0])
             runs = fc.simulate_packets(net, until=320, warmup=20, seeds=(1, 2))
-            yield name, p, float(runs.to_dataset()["group_window_mean"].mean()), window
+            yield name, p, float(runs.to_xarray()["group_window_mean"].mean()), window
 
 
 def growing() -> Iterator[tuple[int, float, float, fc.Fluctuations, float]]:
@@ -124,7 +124,7 @@ def growing() -> Iterator[tuple[int, float, float, fc.Fluctuations, float]]:
         link = fc.Link(queue=red, capacity=62.5 * n, buffer=20.0 * n)
         flows = fc.Flows(window=NewReno(), n=np.array([float(n)]), rtt=np.array([0.15]))
         net = fc.Network(links=(link,), flows=(flows,))
-        runs = fc.simulate_packets(net, until=360, warmup=60, seeds=range(1, 5)).to_dataset()
+        runs = fc.simulate_packets(net, until=360, warmup=60, seeds=range(1, 5)).to_xarray()
         mean, variance = (float(runs[f"link_queue_{key}"].mean()) for key in ("mean", "var"))
         noise = fc.fluctuations(fc.replace(net, {"model.closure": "population"}))
         (own,) = fc.equilibrium(net).links.values()

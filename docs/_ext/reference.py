@@ -110,7 +110,7 @@ def _page(group: Group) -> Iterator[str]:
 def _index() -> Iterator[str]:
     yield from ("Functions", "=========", "")
     yield "Verbs are functions of a network; results print as tables, and have"
-    yield "``to_dict()`` and ``to_dataset()``. All are names of ``fluidcc``, by habit ``fc``."
+    yield "``to_dict()`` and ``to_xarray()``. All are names of ``fluidcc``, by habit ``fc``."
     yield from ("Every example here is run by the tests.", "", ".. currentmodule:: fluidcc", "")
     for group in GROUPS:
         yield from (f":doc:`{group.page}`", f"   {group.about}", "")

@@ -68,14 +68,14 @@ print(found)
 # ------------------
 # Results come as an xarray dataset with units; scenario, command and versions are attributes.
 
-data = found.to_dataset()
+data = found.to_xarray()
 print(data["queue"].sel(link="bottleneck"))
 
 # %%
 # The numbers are the same to the last bit as those of a sweep that was never interrupted:
 
 plain = fc.sweep(net, over, fc.equilibrium)
-print(np.array_equal(plain.to_dataset()["queue"], data["queue"]))
+print(np.array_equal(plain.to_xarray()["queue"], data["queue"]))
 picture = fc.plot(plain)
 
 # %%

@@ -123,7 +123,7 @@ class Boundary(Result):
                      "unstable": plain(self.unstable)},
         }  # fmt: skip
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """All points of the curves in one row with the number of their curve, and the grid."""
         import xarray as xr
 

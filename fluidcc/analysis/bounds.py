@@ -97,7 +97,7 @@ class Judged(Result):
         silent = [{"id": r.id, "why": r.message} for r in self.reports if not r.readings]
         return {"bounds": entries, "not_applicable": silent}
 
-    def to_dataset(self) -> "Dataset":
+    def to_xarray(self) -> "Dataset":
         """The verdicts along the dimension `reading`."""
         import xarray as xr
 

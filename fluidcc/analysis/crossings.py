@@ -120,7 +120,7 @@ class Crossings(Result):
             "certified": self.certified, "without_equilibrium": gaps,
         })  # fmt: skip
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """The crossings as labelled arrays with units."""
         import xarray as xr
 

@@ -157,7 +157,7 @@ class EquationEquilibrium(Result):
         names = ("status", "message", "y", "lags")
         return {name: plain(getattr(self, name)) for name in names}
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """The equilibrium state, flat, and the lags there [s]."""
         import xarray as xr
 

@@ -142,7 +142,7 @@ class Equilibrium(Result):
             "flows": {k: plain(dataclasses.asdict(v)) for k, v in self.flows.items()},
         }
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays with units: per link, and per flow group and round trip (`flow`)."""
         import xarray as xr
 

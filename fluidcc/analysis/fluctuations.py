@@ -176,7 +176,7 @@ class Fluctuations(Result):
         omega = ("omega", self.omega, {"units": "rad/s", "long_name": "frequency"})
         return xr.Dataset({"queue_density": density}, {"link": [*self.density], "omega": omega})
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """Numbers of links and groups, with quantiles by `share` of the time."""
         import xarray as xr
 

@@ -188,7 +188,7 @@ class Gradient(Result):
         )  # fmt: skip
         return {name: plain(getattr(self, name)) for name in names}
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """The value and its derivatives as labelled arrays with units."""
         import xarray as xr
 

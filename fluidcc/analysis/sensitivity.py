@@ -124,13 +124,13 @@ class Sensitivity(Result):
         totals = {"after": self.after, "means": means, "ends": ends}
         return {**self.run.to_dict(), "slopes": slopes, **totals}
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """The trajectory, and its derivatives along the dimension `parameter`, with units."""
         import xarray as xr
 
-        out = self.run.to_dataset()
+        out = self.run.to_xarray()
         each = [
-            dataclasses.replace(self.run, links=links, flows=flows).to_dataset()
+            dataclasses.replace(self.run, links=links, flows=flows).to_xarray()
             for links, flows in self.slopes.values()
         ]
         parameter = xr.DataArray(list(self.slopes), dims="parameter", name="parameter")

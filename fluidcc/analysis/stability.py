@@ -150,7 +150,7 @@ class Stability(Result):
         out["equilibrium"] = self.equilibrium.to_dict()
         return out
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays with units: the equilibrium's, the roots and the margins."""
         import xarray as xr
 
@@ -165,7 +165,7 @@ class Stability(Result):
         }
         unstable = ((), -1 if self.unstable is None else self.unstable, {"units": "1"})
         out = xr.Dataset({**scalars, **roots, "unstable": unstable})
-        out = out.merge(self.equilibrium.to_dataset())
+        out = out.merge(self.equilibrium.to_xarray())
         stable = -1 if self.stable is None else int(self.stable)
         flags = {"stable": stable, "certified": int(self.certified), "proven": self.proven}
         return out.assign_attrs(status=self.status, message=self.message, **flags)

@@ -110,7 +110,7 @@ class StabilityMap(Result):
         """All points as plain values."""
         return {"points": [p.to_dict() for p in self.points]}
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays over the axes."""
         import xarray as xr
 

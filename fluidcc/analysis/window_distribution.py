@@ -124,7 +124,7 @@ class WindowDistribution(Result):
         )
         return {name: getattr(self, name) for name in names} | {"summary": self.describe()}
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """The distribution along the dimension `window`."""
         import xarray as xr
 
@@ -449,7 +449,7 @@ class WindowDistributions(Result):
         groups = {name: found.to_dict() for name, found in self.groups.items()}
         return {"status": self.status, "message": self.message, "groups": groups}
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """Moments by group, and the windows below which a flow is for a share of the time."""
         import xarray as xr
 

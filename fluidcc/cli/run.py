@@ -198,7 +198,7 @@ def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str
             tex.write(result.tables(), path, origin)
             return
         series = getattr(result, "series", None) if path.suffix == ".csv" else None
-        data = result.to_dataset() if series is None else series
+        data = result.to_xarray() if series is None else series
         export.write(data, path, rows, origin)
 
 

@@ -167,7 +167,7 @@ def _run(
 
 def _deliver(task: Task, result: "SweepData", folder: Path) -> None:
 
-    data, out = result.to_dataset(), task.out
+    data, out = result.to_xarray(), task.out
     if out is not None:
         write(result, out, list(result.axes), data.attrs)
     count, total = int(data["failed"].sum()), data["failed"].size

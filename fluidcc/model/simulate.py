@@ -83,7 +83,7 @@ class Trajectory(Result):
     --------
     >>> import fluidcc as fc
     >>> run = fc.simulate(fc.load("hollot2001/slow"), until=5)
-    >>> round(float(run.time[-1]), 2), run.to_dataset().sizes["time"]
+    >>> round(float(run.time[-1]), 2), run.to_xarray().sizes["time"]
     (5.0, 1001)
     """
 
@@ -142,7 +142,7 @@ class Trajectory(Result):
             "message": self.message,
         }
 
-    def to_dataset(self) -> "xarray.Dataset":
+    def to_xarray(self) -> "xarray.Dataset":
         """The trajectory as a labelled dataset with units."""
         data: dict[str, Any] = {}
         for name, run in self.links.items():

@@ -162,7 +162,7 @@ class Tradeoff(Result):
         """Plain values."""
         return {name: plain(value) for name, value in vars(self).items()}
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """Goal, quantity and parameters along the dimension `level`."""
         import xarray as xr
 
@@ -267,7 +267,7 @@ class Optimum(Result):
         own = {name: plain(getattr(self, name)) for name in names}
         return {**own, "tradeoff": plain(self.curve)}
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """Parameters, constraints and starts as labelled arrays; the trade-off curve with them."""
         import xarray as xr
 
@@ -290,7 +290,7 @@ class Optimum(Result):
             "status": self.status, "message": self.message, "goal": self.goal, "sense": self.sense
         }  # fmt: skip
         out = xr.Dataset(data, coords, attrs)
-        return out if self.curve is None else out.merge(self.curve.to_dataset())
+        return out if self.curve is None else out.merge(self.curve.to_xarray())
 
 
 _CHECKED = 16  # scenarios that an optimum is tested in: as many as the largest box has corners

@@ -551,7 +551,7 @@ class PacketRuns(Result):
             **{field.name: plain(getattr(self, field.name)) for field in more},
         }
 
-    def to_dataset(self) -> "Dataset":
+    def to_xarray(self) -> "Dataset":
         """The metrics and series of all runs, labelled by seed, link and group, with units."""
         import xarray as xr  # heavy, and most runs do without
 

@@ -164,7 +164,7 @@ class Comparison(Result):
             "packets": plain(self.packets),
         }
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """One variable per level along the dimension `quantity`."""
         columns = (
             "equilibrium", "population", "trains", "trains_ci95", "fluid", "packets", "ci95",

@@ -51,7 +51,7 @@ class SweepData(Result):
     >>> import fluidcc as fc
     >>> net = fc.load("hollot2001/slow")
     >>> data = fc.sweep(net, {"flow.n": [40, 60]}, fc.equilibrium, workers=0)
-    >>> data.axes, data.to_dataset()["window"].dims
+    >>> data.axes, data.to_xarray()["window"].dims
     ({'flow.n': (40, 60)}, ('flow.n', 'flow'))
     """
 
@@ -61,7 +61,7 @@ class SweepData(Result):
     units: Mapping[str, str]
     data: xr.Dataset = dataclasses.field(repr=False)
 
-    def to_dataset(self) -> xr.Dataset:
+    def to_xarray(self) -> xr.Dataset:
         """All points in one dataset with the axes as dimensions.
 
         Numbers are NaN at points without a result; `failed` is 1 at points without a valid one,

@@ -102,7 +102,7 @@ class Job:
         result, numbers = self.verb(self.net, self.blocks.axes(block)), self.blocks.numbers(block)
         if isinstance(result, Sweep):
             return result.table(numbers)
-        table = table_of(result.to_dataset(), numbers, tuple(self.grid.axes))
+        table = table_of(result.to_xarray(), numbers, tuple(self.grid.axes))
         status = table["status"].values
         return with_outcome(table, status, table["message"].values, status == "failed")
 

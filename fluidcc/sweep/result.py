@@ -76,7 +76,7 @@ class Sweep(Result):
         """All points as plain values."""
         return {"points": [p.to_dict() for p in self.points]}
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """All points in one dataset with the axes as dimensions, NaN at points that failed.
 
         Raises ValueError if every point failed.

@@ -104,7 +104,7 @@ def sweep(
     >>> import fluidcc as fc
     >>> net = fc.load("hollot2001/slow")
     >>> curve = fc.sweep(net, {"flow.n": [40, 60]}, fc.equilibrium)
-    >>> curve.to_dataset()["queue"].sel(link="bottleneck").values.round(1)
+    >>> curve.to_xarray()["queue"].sel(link="bottleneck").values.round(1)
     array([170.8, 194.4])
     """
     takes_grid = name_of(verb) in GRID_VERBS

@@ -191,7 +191,7 @@ def tabulate(points: Sequence["Point"], numbers: Any) -> xr.Dataset:
     """
     by_structure: dict[Any, list[tuple[int, xr.Dataset, dict[Any, xr.Variable]]]] = {}
     for k, point in enumerate(points):
-        data = xr.Dataset() if point.result is None else point.result.to_dataset()
+        data = xr.Dataset() if point.result is None else point.result.to_xarray()
         variables = {**data.variables, **_attributes(data)}
         labels = tuple((d, *data[d].values.tolist()) for d in data.sizes)
         dims = tuple((name, v.dims) for name, v in variables.items())

@@ -193,7 +193,7 @@ def test_a_network_agrees_with_its_roots():
         assert root.imag == pytest.approx(curve.frequency[k], rel=1e-9)
     out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert {"x", "y", "frequency"} <= set(out["curves"][0])
-    assert found.to_dataset()["frequency"].attrs["units"] == "rad/s"
+    assert found.to_xarray()["frequency"].attrs["units"] == "rad/s"
     assert "hopf" in repr(found) and "edge" in repr(found)
 
 

@@ -31,7 +31,7 @@ def test_states_and_parameters_have_structure():
     s = next(s for s in found.roots if s.imag > 0)
     assert abs(s + np.exp(-s / 2)) < 1e-12
     assert found.to_dict()["equilibrium"]["y"]["v"] == pytest.approx(0.5)
-    assert "regular" in repr(found) and rest.to_dataset().sizes["state"] == 2
+    assert "regular" in repr(found) and rest.to_xarray().sizes["state"] == 2
 
 
 def test_crossings_along_a_nested_parameter():

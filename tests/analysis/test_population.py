@@ -178,9 +178,9 @@ def test_packets_of_the_same_rules_have_that_mean(law, reaction, p, drop):
     expected = fc.equilibrium(net)
     assert expected.status == "regular"
     packets = fc.simulate_packets(net, until=320, warmup=20, seeds=(1, 2))
-    window = float(packets.to_dataset()["group_window_mean"].mean())
+    window = float(packets.to_xarray()["group_window_mean"].mean())
     assert window == pytest.approx(float(flows_of(expected).window[0]), rel=0.03)
-    queue = float(packets.to_dataset()["link_number_in_system_mean"].mean())
+    queue = float(packets.to_xarray()["link_number_in_system_mean"].mean())
     in_flight = queue + CAPACITY * TRIP
     found = expected.links["bottleneck"].queue + CAPACITY * TRIP
     assert in_flight == pytest.approx(found, rel=0.03)
@@ -199,7 +199,7 @@ def test_packets_of_the_same_rules_have_that_mean(law, reaction, p, drop):
 def test_packets_vary_as_the_spectrum_says(law, reaction, p):
     net = constant(p, window=law, reaction=reaction, n=60)
     found = fc.fluctuations(net).links["bottleneck"].queue
-    data = fc.simulate_packets(net, until=620, warmup=20, seeds=(1, 2, 3)).to_dataset()
+    data = fc.simulate_packets(net, until=620, warmup=20, seeds=(1, 2, 3)).to_xarray()
     std = math.sqrt(float(data["link_number_in_system_var"].mean()))
     assert std == pytest.approx(found.std, rel=0.1)
 
@@ -207,7 +207,7 @@ def test_packets_vary_as_the_spectrum_says(law, reaction, p):
 def test_compiled_and_plain_equilibria_agree():
     net = fc.replace(fc.load("hollot2001/slow"), {"model.closure": "population"})
     capacities = list(np.linspace(3000.0, 4500.0, 16))
-    data = fc.sweep(net, {"link.capacity": capacities}, fc.equilibrium).to_dataset()
+    data = fc.sweep(net, {"link.capacity": capacities}, fc.equilibrium).to_xarray()
     for k in (0, 9):
         own = fc.equilibrium(fc.replace(net, {"link.capacity": capacities[k]}))
         swept = float(np.ravel(data["queue"].values)[k])
@@ -365,7 +365,7 @@ def test_poisson_traffic_moves_a_queue_as_packets_of_it_do():
     link = dataclasses.replace(net.links[0], cross=0.4 * CAPACITY)
     net = dataclasses.replace(net, links=(link,))
     found = fc.fluctuations(net).links["bottleneck"].queue
-    data = fc.simulate_packets(net, until=420, warmup=20, seeds=(1, 2, 3)).to_dataset()
+    data = fc.simulate_packets(net, until=420, warmup=20, seeds=(1, 2, 3)).to_xarray()
     assert float(data["link_number_in_system_mean"].mean()) == pytest.approx(found.mean, rel=0.05)
     std = math.sqrt(float(data["link_number_in_system_var"].mean()))
     assert std == pytest.approx(found.std, rel=0.1)
@@ -725,7 +725,7 @@ def test_packets_of_laws_that_remember_have_that_mean(law, p, drop):
     net = constant(p, drop=drop, window=law, n=20, capacity=1e6)
     expected = fc.equilibrium(net)
     packets = fc.simulate_packets(net, until=1220, warmup=20, seeds=(1, 2))
-    window = float(packets.to_dataset()["group_window_mean"].mean())
+    window = float(packets.to_xarray()["group_window_mean"].mean())
     assert float(flows_of(expected).window[0]) == pytest.approx(window, rel=0.03)
 
 
@@ -800,7 +800,7 @@ def test_queues_of_cubic_vary_as_its_orbits_say(law):
     net = dataclasses.replace(net, flows=(flows,))
     found = fc.fluctuations(net)
     assert found.status == "regular"
-    packets = fc.simulate_packets(net, until=860, warmup=160, seeds=(1, 2, 3)).to_dataset()
+    packets = fc.simulate_packets(net, until=860, warmup=160, seeds=(1, 2, 3)).to_xarray()
     std = math.sqrt(float(packets["link_queue_var"].mean()))
     assert found.links["bottleneck"].queue.std == pytest.approx(std, rel=0.15)
     stability = fc.stability(fc.replace(net, {"model.closure": "population"}))
@@ -813,7 +813,7 @@ def test_windows_that_grow_by_time_answer_the_round_trip(p, capacity):
     net = constant(p, window=Cubic(max_window=400.0), n=60, capacity=capacity)
     found = fc.fluctuations(net)
     assert found.margin == pytest.approx(0.25, abs=0.03)
-    packets = fc.simulate_packets(net, until=1220, warmup=60, seeds=(1, 2, 3)).to_dataset()
+    packets = fc.simulate_packets(net, until=1220, warmup=60, seeds=(1, 2, 3)).to_xarray()
     std = math.sqrt(float(packets["link_number_in_system_var"].mean()))
     assert found.links["bottleneck"].queue.std == pytest.approx(std, rel=0.12)
 
@@ -880,7 +880,7 @@ def test_a_map_of_a_population_agrees_with_stability(name, over, together, count
 def test_points_of_a_sweep_of_populations_are_those_one_by_one(name, over, verb):
     net = fc.load(name) if verb is fc.fluctuations else population(name)
     found = fc.sweep(net, over, verb)
-    table = fc.sweep(net, over, verb, workers=0).to_dataset()
+    table = fc.sweep(net, over, verb, workers=0).to_xarray()
     assert len(found.points) == table["failed"].size == sum(map(len, over.values()))
     for k, point in enumerate(found.points):
         failed = bool(table["failed"].values[k])
@@ -891,7 +891,7 @@ def test_points_of_a_sweep_of_populations_are_those_one_by_one(name, over, verb)
             continue
         assert failed == bool(point.message)
         assert_same(point.result.to_dict(), own.to_dict())
-        queue = own.to_dataset()["queue"].values
+        queue = own.to_xarray()["queue"].values
         np.testing.assert_allclose(table["queue"].values[k], queue, rtol=1e-8)
 
 

@@ -115,7 +115,7 @@ def check(net, paths, breaks, points=POINTS, step=STEP):
 def test_shown_and_refused():
     net = RUNS["cycle"]
     found = fc.sensitivity(net, ["flow.n"], until=END, points=POINTS, mesh=fc.Located(STEP))
-    data = found.to_dataset()
+    data = found.to_xarray()
     slopes = data["slope of bottleneck.queue"]
     assert slopes.sel(parameter="flow.n").dims == ("time",) and "unit" in slopes.attrs["units"]
     assert "by flow.n" in repr(found) and found.to_dict()["slopes"]["flow.n"]["links"]

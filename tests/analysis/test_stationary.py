@@ -46,7 +46,7 @@ def test_shares_moments_and_quantiles_belong_together():
     assert found.time_mean == pytest.approx(1 / float(found.packets @ (1 / found.window)))
     assert found.quantile(0.1) < found.quantile(0.5) < found.time_mean * 1.1
     assert found.bias == pytest.approx(found.fluid / found.time_mean - 1)
-    assert found.to_dataset()["time"].sum() == pytest.approx(1)
+    assert found.to_xarray()["time"].sum() == pytest.approx(1)
     assert "fluid / mean - 1" in repr(found)
 
 

@@ -151,7 +151,7 @@ def test_a_sweep_is_written_and_taken_up_again(run, tmp_path):
         data.load()
     expected = fc.sweep(
         fc.load(SLOW), {"flow.n": [40, 50, 60], "link.delay": [0.04, 0.05]}, fc.equilibrium
-    ).to_dataset()
+    ).to_xarray()
     assert np.array_equal(data["queue"].values, expected["queue"].values)
     assert data["link.delay"].attrs == {"units": "s"}
     assert fc.loads(data.attrs["scenario"]).title == fc.load(SLOW).title

@@ -112,7 +112,7 @@ def test_packets_keep_as_many(n: float, within: float):
     flows have parts of packets in their windows that are not sent.
     """
     runs = fc.simulate_packets(single(n=n), until=100.0, warmup=40.0, seeds=(1,))
-    kept = float(runs.to_dataset()["link_number_in_system_mean"].mean())
+    kept = float(runs.to_xarray()["link_number_in_system_mean"].mean())
     assert kept == pytest.approx(n * ALPHA, rel=within)
 
 

@@ -115,7 +115,7 @@ def test_tradeoffs_follow_the_closed_form():
     np.testing.assert_allclose(marks, 2 * (60 / (750 + queues)) ** 2, rtol=1e-6)
     told = json.loads(json.dumps(best.to_dict()))["tradeoff"]
     assert [level["status"] for level in told["levels"]] == ["ok"] * 3
-    data = best.to_dataset()
+    data = best.to_xarray()
     np.testing.assert_allclose(data["best"], marks, rtol=1e-9)
     assert data["best_value"].dims == ("level", "parameter")
 

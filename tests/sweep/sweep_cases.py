@@ -40,7 +40,7 @@ class Drawn:
     def to_dict(self):
         return {"values": self.values.tolist()}
 
-    def to_dataset(self):
+    def to_xarray(self):
         data = {"value": ("draw", self.values, {"units": "s"}), "delay": self.delay}
         coords = {"kind": ("draw", ["random"] * len(self.values))}
         attrs = {"status": self.status, "message": self.message, "law": "uniform", "d": self.delay}

@@ -28,13 +28,13 @@ def pids(cluster):
 def test_a_worker_that_dies_in_the_middle_of_a_sweep_is_replaced(cluster, tmp_path):
     before, mark = pids(cluster), tmp_path / "mark"
     verb = functools.partial(draw_after_a_death, mark=mark)
-    found = fc.sweep(NET, OVER, verb, scheduler=cluster.scheduler_address).to_dataset()
+    found = fc.sweep(NET, OVER, verb, scheduler=cluster.scheduler_address).to_xarray()
     assert mark.exists()
     end = time.monotonic() + 60
     while len(pids(cluster)) < 2 and time.monotonic() < end:
         time.sleep(0.05)
     assert len(pids(cluster) & before) == 1 and len(pids(cluster)) == 2
-    here = fc.sweep(NET, OVER, draw, workers=0).to_dataset()
+    here = fc.sweep(NET, OVER, draw, workers=0).to_xarray()
     same(found.assign_attrs(here.attrs), here)
 
 
@@ -44,9 +44,9 @@ def test_a_cluster_gives_the_same_bits_and_one_that_is_lost_is_told(cluster, tmp
 
     method = "distributed.worker.multiprocessing-method"
     assert dask.config.get(method) == "spawn"  # pyright: ignore[reportPrivateImportUsage]
-    here = fc.sweep(NET, OVER, SLOWLY, workers=0).to_dataset()
+    here = fc.sweep(NET, OVER, SLOWLY, workers=0).to_xarray()
     address = cluster.scheduler_address
-    same(fc.sweep(NET, OVER, SLOWLY, scheduler=address).to_dataset(), here)
+    same(fc.sweep(NET, OVER, SLOWLY, scheduler=address).to_xarray(), here)
 
     def lose(progress):
         if progress.done < SIZE:
@@ -57,7 +57,7 @@ def test_a_cluster_gives_the_same_bits_and_one_that_is_lost_is_told(cluster, tmp
         fc.sweep(NET, OVER, SLOWLY, folder=folder, scheduler=address, progress=lose)
     assert "finished chunks are kept" in str(told.value)
     assert 0 < fc.sweep_status(folder).done < SIZE
-    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), here)
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_xarray(), here)
 
 
 def test_an_address_without_a_scheduler_is_told(monkeypatch):

@@ -33,7 +33,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    return fc.sweep(NET, OVER, SLOWLY, workers=0).to_dataset()
+    return fc.sweep(NET, OVER, SLOWLY, workers=0).to_xarray()
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_killed_sweep_goes_on_where_it_was(begin, tmp_path, undisturbed, worke
     found = fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=seen.append)
     assert seen[0].done > status.done and seen[-1].done == SIZE
     assert before < set(chunks(folder))
-    same(found.to_dataset(), undisturbed)
+    same(found.to_xarray(), undisturbed)
     assert not [file for file in folder.iterdir() if file.name.startswith(".")]
 
 
@@ -130,7 +130,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path, undisturbed):
             fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=fill)
     assert "1 of 32 points are done, finished chunks are kept in" in str(told.value)
     assert [f.name for f in folder.iterdir() if f.name.startswith(".")] == []
-    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_xarray(), undisturbed)
 
 
 def test_damaged_chunks_are_done_again(tmp_path, undisturbed):
@@ -144,7 +144,7 @@ def test_damaged_chunks_are_done_again(tmp_path, undisturbed):
     status = fc.sweep_status(folder)
     assert status.missing == 1 + 8 and "9 missing" in repr(status)
     found = fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0)
-    same(found.to_dataset(), undisturbed)
+    same(found.to_xarray(), undisturbed)
     assert fc.sweep_status(folder).missing == 0 and fc.sweep_status(folder).failed == 1
 
 
@@ -164,15 +164,15 @@ def test_a_table_without_room_is_refused_as_soon_as_it_is_known(tmp_path, monkey
         sweep(progress=calls.append)
     assert not calls and fc.sweep_status(folder).done == 1
     monkeypatch.undo()
-    same(sweep(progress=calls.append).to_dataset(), undisturbed)
+    same(sweep(progress=calls.append).to_xarray(), undisturbed)
     assert calls[0].done > 1
 
 
 def test_a_worker_that_dies_is_replaced(tmp_path):
     verb = functools.partial(draw_after_a_death, mark=tmp_path / "mark")
-    found = fc.sweep(NET, OVER, verb, workers=1).to_dataset()
+    found = fc.sweep(NET, OVER, verb, workers=1).to_xarray()
     assert (tmp_path / "mark").exists()
-    here = fc.sweep(NET, OVER, draw, workers=0).to_dataset()
+    here = fc.sweep(NET, OVER, draw, workers=0).to_xarray()
     same(found.assign_attrs(here.attrs), here)
 
 
@@ -245,4 +245,4 @@ def test_an_interrupt_keeps_what_is_done(tmp_path, undisturbed):
     with pytest.raises(KeyboardInterrupt):
         fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0, progress=stop)
     assert 5 < fc.sweep_status(folder).done < SIZE
-    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_dataset(), undisturbed)
+    same(fc.sweep(NET, OVER, SLOWLY, folder=folder, workers=0).to_xarray(), undisturbed)

@@ -26,8 +26,8 @@ PLANE = {"link.queue.w_q": np.geomspace(1e-5, 1e-3, 6), "flow.n": np.linspace(40
 def test_chunks_in_processes_give_what_the_caller_would_get():
     over = {"flow.n": (40, 60, -1), "link.queue.w_q": (1e-5, 1e-4)}
     alone = fc.sweep(SLOW, over, fc.equilibrium)
-    data = fc.sweep(SLOW, over, fc.equilibrium, workers=2).to_dataset()
-    expected = alone.to_dataset()
+    data = fc.sweep(SLOW, over, fc.equilibrium, workers=2).to_xarray()
+    expected = alone.to_xarray()
     same(data.drop_attrs(deep=False), expected.drop_attrs(deep=False))
     meaning = "packets at the link, with the one in service"
     attributes = {"units": "packet", "long_name": meaning}
@@ -41,12 +41,12 @@ def test_chunks_in_processes_give_what_the_caller_would_get():
 def test_packets_have_the_given_seeds_at_every_point():
     verb = functools.partial(fc.simulate_packets, until=2.0, warmup=0.5, seeds=(3, 1))
     over = {"links.near.delay": (0.005, 0.02)}
-    data = fc.sweep(NET, over, verb, workers=0).to_dataset()
-    backwards = fc.sweep(NET, {"links.near.delay": (0.02, 0.005)}, verb, workers=0).to_dataset()
+    data = fc.sweep(NET, over, verb, workers=0).to_xarray()
+    backwards = fc.sweep(NET, {"links.near.delay": (0.02, 0.005)}, verb, workers=0).to_xarray()
     same(data, backwards.isel({"links.near.delay": [1, 0]}))
     for k, delay in enumerate(over["links.near.delay"]):
         runs = verb(fc.replace(NET, {"links.near.delay": delay}))
-        whole = runs.to_dataset()
+        whole = runs.to_xarray()
         for name in ("link_utilization", "group_goodput"):
             found = data[name].isel({"links.near.delay": k}).values
             assert np.array_equal(found, whole[name].values), name
@@ -61,7 +61,7 @@ def small_blocks(monkeypatch):
 def test_maps_are_the_same_however_they_are_cut(small_blocks, tmp_path):
     whole = fc.stability_map(SLOW, PLANE)
     assert whole.batched == 30
-    in_memory = fc.sweep(SLOW, PLANE, fc.stability_map).to_dataset()
+    in_memory = fc.sweep(SLOW, PLANE, fc.stability_map).to_xarray()
 
     class Enough(Exception):
         pass
@@ -72,9 +72,9 @@ def test_maps_are_the_same_however_they_are_cut(small_blocks, tmp_path):
     with pytest.raises(Enough):
         fc.sweep(SLOW, PLANE, fc.stability_map, folder=tmp_path / "a", workers=0, progress=stop)
     found = fc.sweep(SLOW, PLANE, fc.stability_map, folder=tmp_path / "a", workers=0)
-    data = found.to_dataset()
+    data = found.to_xarray()
     same(data, in_memory)
-    expected = whole.to_dataset()
+    expected = whole.to_xarray()
     for name in ("stable", "unstable", "certified"):
         assert np.array_equal(data[name].values, expected[name].values)
     for name in ("root_real", "root_imag", "bottleneck.queue"):
@@ -210,10 +210,10 @@ assert all(devices == {there} for devices in ran), ran
 def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
     monkeypatch.setitem(GRID_VERBS, "fluidcc.sweep.simulate_map.simulate_map", 2)
     verb = functools.partial(fc.simulate_map, until=3.0, points=TIMES)
-    kept = fc.sweep(SLOW, CORNERS, verb, folder=tmp_path / "a", workers=0).to_dataset()
-    again = fc.sweep(SLOW, CORNERS, verb, folder=tmp_path / "a", workers=0).to_dataset()
+    kept = fc.sweep(SLOW, CORNERS, verb, folder=tmp_path / "a", workers=0).to_xarray()
+    again = fc.sweep(SLOW, CORNERS, verb, folder=tmp_path / "a", workers=0).to_xarray()
     same(again, kept)
-    whole = verb(SLOW, CORNERS).to_dataset()
+    whole = verb(SLOW, CORNERS).to_xarray()
     assert set(whole.variables) == set(kept.variables)
     assert whole.sizes == kept.sizes
     for name in ("bottleneck.queue", "tcp.window"):
@@ -241,7 +241,7 @@ def test_points_come_in_the_order_of_the_grid():
 
 def test_files_give_back_the_axes_as_dimensions_and_nan_where_a_point_failed(tmp_path):
     grid = fc.sweep(NET, GRID, draw)
-    data, rows = grid.to_dataset(), list(grid.axes)
+    data, rows = grid.to_xarray(), list(grid.axes)
     assert data["delay"].dims == ("flows.tcp.n", "links.near.delay")
     assert data["links.near.delay"].attrs["units"] == "s"
     known = np.array([DELAYS, [0.005, np.nan, 0.001]])

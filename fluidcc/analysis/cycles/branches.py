@@ -116,7 +116,7 @@ class Cycles(Result):
             })  # fmt: skip
         return plain({"branches": out, "message": self.message})
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """All cycles in a row: branch, parameter, period, leading multiplier, extremes."""
         import xarray as xr
 

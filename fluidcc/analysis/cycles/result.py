@@ -129,7 +129,7 @@ class Cycle(Result):
         }
         return plain(found | ({"states": self.states} if self.states else {}))
 
-    def to_dataset(self) -> xarray.Dataset:
+    def to_xarray(self) -> xarray.Dataset:
         """One period as a labelled dataset with units, period and multipliers."""
         import xarray as xr
 
