@@ -44,7 +44,7 @@ _link, _flows, _loop, _roots, _windows = (
 TABLE = (
     _link("1", "share of the link rate in use", r"\rho", equilibrium="utilization",
           fluid="utilization",
-          packets="utilization"),
+          packets="utilization", series="link_utilization_sampled"),
     _link("packet", "mean number of waiting packets", packets="queue_mean", series="link_queue"),
     _link("packet^2", "variance of the number of waiting packets", packets="queue_var"),
     _link("1", "standard deviation of the waiting packets over their mean", packets="queue_cov"),
@@ -56,12 +56,11 @@ TABLE = (
           fluid="queue", packets="number_in_system_mean", series="link_number_in_system"),
     _link("packet^2", "variance of the packets at the link", packets="number_in_system_var"),
     _link("1", "standard deviation of the packets at the link over their mean",
+          run="queue_cov",
           packets="number_in_system_cov"),
     _link("packet", "largest number of packets at the link", packets="number_in_system_max"),
     _link("s", "time from which on the queue stays within 5 %, or a packet, of equilibrium",
           run="settling_time"),
-    _link("1", "standard deviation of the queue over its mean, after the warm-up",
-          run="queue_variation"),
     _link("packet", "average that the queue law keeps", "v", equilibrium="average", fluid="average",
           series="link_average"),
     _link("1", "mark or drop probability", "p", equilibrium="mark_probability",
@@ -91,7 +90,6 @@ TABLE = (
     _link("packet", "packets that left", packets="departures"),
     _link("packet", "packets that were dropped", packets="drops"),
     _link("packet", "packets that were marked", packets="marks"),
-    _link("1", "share of the time with a packet in service", series="link_busy"),
     _link("packet/s", "drops per second", series="link_drop_rate"),
     _link("packet/s", "marks per second", series="link_mark_rate"),
     _link("1", "share in use of the time that voice leaves", packets="utilization_left"),
@@ -104,8 +102,8 @@ TABLE = (
     _link("1", "mean number of calls", packets="voice_calls"),
     _link("1", "share of the calls that is refused", packets="voice_refused_fraction"),
     _flows("bit/s", "goodput of one flow or open source", packets="goodput",
-           series="group_acked_rate"),
-    _flows("bit/s", "goodput of each flow", packets="goodput_flows", series="flow_acked_rate"),
+           series="group_goodput_sampled"),
+    _flows("bit/s", "goodput of each flow", packets="flow_goodput", series="flow_goodput_sampled"),
     _flows("1", "Jain's index of fairness of the goodputs", packets="jain"),
     _flows("1", "probability that a packet is lost on its route", fluid="loss_fraction",
            packets="loss_fraction"),
@@ -143,12 +141,11 @@ TABLE = (
     _flows("s", "mean time of a transfer, from its request to the last acknowledgement",
            packets="fct_mean"),
     _flows("s", "standard deviation of the time of a transfer", packets="fct_std"),
-    _flows("s", "median time of a transfer", packets="fct_median"),
+    _flows("s", "median time of a transfer", packets="fct_p50"),
     _flows("s", "time below which 95 % of the transfers take", packets="fct_p95"),
     _flows("bit/s", "rate of the files that began, for each flow or open source",
            packets="offered"),
     _loop("1/s", "minus the real part of the rightmost root", equilibrium="decay_rate"),
-    _loop("1/s", "real part of the rightmost root", equilibrium="rightmost"),
     _loop("rad/s", "imaginary part of the rightmost root", r"\omega", equilibrium="frequency"),
     _loop("deg", "phase margin, phase unwrapped from zero frequency", equilibrium="phase_margin"),
     _loop("1", "factor on the loop gain that makes it critical", equilibrium="gain_margin"),
@@ -159,13 +156,16 @@ TABLE = (
     _roots("1/s", "real parts of the rightmost roots", equilibrium="root_real"),
     _roots("rad/s", "imaginary parts of the rightmost roots", equilibrium="root_imag"),
     _windows("1", "probability of a mark", "p", equilibrium="mark_probability"),
-    _windows("packet", "mean over packets of the window", equilibrium="mean"),
-    _windows("packet", "mean over time of the window", equilibrium="time_mean"),
-    _windows("packet^2", "variance over time of the window", equilibrium="variance"),
-    _windows("packet", "window at which the mean drift vanishes", equilibrium="fluid"),
-    _windows("1", "window of the fluid model over the mean over time, less 1", equilibrium="bias"),
+    _windows("1", "share of the ACKs that find a window", equilibrium="packet_share"),
+    _windows("1", "share of the time at a window", equilibrium="time_share"),
+    _windows("packet", "mean over packets of the window", equilibrium="window_per_packet"),
+    _windows("packet", "mean over time of the window", equilibrium="window_mean"),
+    _windows("packet^2", "variance over time of the window", equilibrium="window_var"),
+    _windows("packet", "window at which the mean drift vanishes", equilibrium="window_fluid"),
+    _windows("1", "window of the fluid model over the mean over time, less 1",
+             equilibrium="window_bias"),
     _windows("packet", "window below which a flow is for a share of the time",
-             equilibrium="quantile"),
+             equilibrium="window_quantile"),
 )  # fmt: skip
 
 
@@ -176,18 +176,27 @@ def units(engine: str, kind: str) -> dict[str, str]:
     return {name: unit for name, unit in pairs if name}
 
 
+def _rows(kind: str, name: str) -> list[Quantity]:
+    """The quantities with this name, those of packets last: these call other queues `queue_cov`."""
+    rows = (q for q in TABLE if q.kind == kind and name in q.names)
+    return sorted(rows, key=lambda q: q.packets == name)
+
+
 @functools.cache
-def quantity(kind: str, name: str) -> Quantity:
-    """The quantity with this name in any engine; raises KeyError if there is none."""
-    for row in TABLE:
-        if row.kind == kind and name in row.names:
+def quantity(kind: str, name: str, engine: str = "") -> Quantity:
+    """The quantity with this name in an engine (a field of `Quantity`), or in any.
+
+    Raises KeyError if there is none.
+    """
+    for row in _rows(kind, name):
+        if not engine or getattr(row, engine) == name:
             return row
     raise KeyError(f"{kind}: no quantity is called {name}")
 
 
-def attributes(kind: str, name: str) -> dict[str, str]:
+def attributes(kind: str, name: str, engine: str = "") -> dict[str, str]:
     """Attributes of a variable in a data set: its unit and its meaning."""
-    row = quantity(kind, name)
+    row = quantity(kind, name, engine)
     return {"units": row.unit, "long_name": row.meaning}
 
 
@@ -205,8 +214,7 @@ def in_packets(net: "Network", kind: str, owner: str, name: str) -> str | None:
     name
         The quantity, such as ``queue``.
     """
-    names = (q.packets for q in TABLE if q.kind == kind and name in q.names)
-    metric = next(filter(None, names), None)
+    metric = next((q.packets for q in _rows(kind, name) if q.packets), None)
     if metric == "utilization" and net.links[net.link_names.index(owner)].voice is not None:
         return "utilization_left"
     return metric

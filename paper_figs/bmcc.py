@@ -84,7 +84,7 @@ def three_flows(lab):
     curves, whole = [], {}
     for group in _FLOWS:
         label = f"{_TRIPS[group]} round trip"
-        times, rates = runs.series(0, "flow_acked_rate", group)
+        times, rates = runs.series(0, "flow_goodput_sampled", group)
         seconds = np.nan_to_num(rates[1:, 0]).reshape(-1, 20).mean(axis=1) / 1e6
         curves.append(Curve(label, times[20::20], seconds, dense=True))
         instants, rates = course.series(0, f"flows.{group}.rate")
@@ -113,7 +113,7 @@ def load_estimates(lab):
         near = (curve.x >= begin) & (curve.x <= end)
         zoom.append(dataclasses.replace(curve, x=curve.x[near], y=curve.y[near]))
     for k, group in enumerate(_FLOWS[:2]):
-        times, rates = runs.series(0, "flow_acked_rate", group)
+        times, rates = runs.series(0, "flow_goodput_sampled", group)
         sent = loads[np.searchsorted(ends, times[2:] - 1e-9) - 1] * (times[2:] > ends[0] + 1e-9)
         packets = np.nan_to_num(rates[2:, 0]) * (times[1] - times[0]) / _BITS
         found, near = estimates(sent, packets, seed=k + 1), (times >= begin) & (times <= end)

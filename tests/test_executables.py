@@ -20,7 +20,7 @@ import fluidcc as fc
 for law in sys.argv[2:]:
     fc.load_laws(law)
 for name, found in fc.window_distributions(fc.load(sys.argv[1])).groups.items():
-    print(name, found.time_mean.hex(), found.variance.hex())
+    print(name, found.window_mean.hex(), found.window_var.hex())
 """
 
 

@@ -86,7 +86,7 @@ DELAYS = {
 WEB = {
     "web_objects": "transfers",
     "web_obj_delay_mean": "fct_mean",
-    "web_obj_delay_median": "fct_median",
+    "web_obj_delay_median": "fct_p50",
     "web_obj_delay_p95": "fct_p95",
 }
 SETTINGS = {"mk": "red", "exact": 1, "bw_mbps": 1.5, "acc_mbps": 10, "TS_ms": None, "T": None}
@@ -167,10 +167,10 @@ def _ours(params: dict[str, Any], metric: str, runs: dict, whole: dict) -> float
     if metric == "mark_pct_ecn" and (len(groups) == 2 or "web" in params):
         return groups["ecn"]["mark_fraction"] * 100
     if metric in FLOWS:
-        return sum((group["goodput_flows"] for group in groups.values()), ())[FLOWS[metric]]
+        return sum((group["flow_goodput"] for group in groups.values()), ())[FLOWS[metric]]
     if metric == "goodput_sum_bps" and len(groups) == 1:
         (group,) = groups.values()
-        return group["goodput"] * len(group["goodput_flows"])
+        return group["goodput"] * len(group["flow_goodput"])
     if metric == "goodput_tcp_bps":
         return groups["ecn"]["goodput"] * params["n"]
     if metric == "goodput_pps_mean":

@@ -48,7 +48,7 @@ _SIDES = (-2, -1, 1, 2)  # steps of differences
 _STEP, _ALIKE = 2e-3, 0.02  # of a parameter, and relative difference of those of two lengths
 _LOOP_STEP, _LOOP_ALIKE = 2e-2, 0.1  # of loops, whose grid of windows is felt more
 _BRIEF = 3000  # evaluations spent on one line
-_ROOT = {"rightmost": np.real, "decay_rate": lambda s: -np.real(s), "frequency": np.imag}
+_ROOT = {"decay_rate": lambda s: -np.real(s), "frequency": np.imag}
 
 
 class _NoSlopes(Exception):
@@ -74,12 +74,12 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
     net
         The network, or for cycles a delay equation.
     of
-        The quantity: ``queue``, ``average``, ``signal``, ``utilization`` or ``load`` of a link
-        (``links.NAME.queue``), ``window``, ``rtt``, ``rate`` or ``heard`` of a group (the mean over
-        its flows), without its owner if there is only one; ``phase_margin``, ``gain_margin``,
-        ``delay_margin``, ``gain_crossover``, ``phase_crossover``, ``decay_rate``, ``rightmost``,
-        ``frequency``; ``cycle.period`` and extremes such as ``cycle.link.queue.max``,
-        ``cycle.flow.window.min``; or a function of the `Equilibrium` written with jax.numpy.
+        The quantity: ``queue``, ``average``, ``mark_probability``, ``utilization`` or
+        ``load_factor`` of a link (``links.NAME.queue``), ``window``, ``rtt``, ``rate`` or
+        ``mark_probability`` of a group (the mean over its flows), without its owner if there is
+        only one; ``phase_margin``, ``gain_margin``, ``delay_margin``, ``gain_crossover``,
+        ``phase_crossover``, ``decay_rate``, ``frequency``; ``cycle.period`` and extremes such as
+        ``cycle.link.queue.max``, ``cycle.flow.window.min``; or a function of the `Equilibrium` written with jax.numpy.
     over
         Paths of numbers, delays and flow numbers included; `n` scales a group as a whole.
 

@@ -45,7 +45,10 @@ _MOST_POINTS = 4_194_304
 _BLOCK = 2e-3  # mean number of marks in ACKs that are taken together, at most
 _LEAST_P = 1e-8
 _ONE = Ack(1.0, 0.0, 1.0)
-_MOMENTS = ("mark_probability", "mean", "time_mean", "variance", "fluid", "bias")
+_MOMENTS = (
+    "mark_probability", "window_per_packet", "window_mean", "window_var", "window_fluid",
+    "window_bias",
+)  # fmt: skip
 SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Shares of the time for which quantiles are written."""
 
@@ -54,15 +57,15 @@ SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 class WindowDistribution(Result):
     """Distribution of a window law's window under independent marks of probability `p`.
 
-    `window` [packet] are values in order; `packets` and `time` the shares of ACKs that find, and of
-    time spent at, each of them. `fluid` is the window at which the mean drift vanishes. `error` is
-    the relative change of the mean on the last doubling of the grid.
+    `window` [packet] are values in order; `packet_share` and `time_share` the shares of ACKs that
+    find, and of time spent at, each of them. `window_fluid` is the window at which the mean drift
+    vanishes. `error` is the relative change of the mean on the last doubling of the grid.
 
     Examples
     --------
     >>> import fluidcc as fc
     >>> found = fc.window_distributions(fc.load("hollot2001/slow")).groups["tcp"]
-    >>> round(found.time_mean, 2), round(found.bias, 3)
+    >>> round(found.window_mean, 2), round(found.window_bias, 3)
     (14.66, 0.074)
     """
 
@@ -70,58 +73,50 @@ class WindowDistribution(Result):
 
     mark_probability: float
     window: Array
-    packets: Array
-    time: Array
-    fluid: float | None
+    packet_share: Array
+    time_share: Array
+    window_fluid: float | None
     error: float
     message: str = ""
 
     @property
-    def mean(self) -> float:
+    def window_per_packet(self) -> float:
         """Mean over packets: what an ACK finds [packet]."""
-        return float(self.packets @ self.window)
+        return float(self.packet_share @ self.window)
 
     @property
-    def time_mean(self) -> float:
+    def window_mean(self) -> float:
         """Mean over time, which counts small windows less: more packets pass at large ones."""
-        return float(self.time @ self.window)
+        return float(self.time_share @ self.window)
 
     @property
-    def variance(self) -> float:
+    def window_var(self) -> float:
         """Variance over time [packet^2]."""
-        return float(self.time @ (self.window - self.time_mean) ** 2)
+        return float(self.time_share @ (self.window - self.window_mean) ** 2)
 
     @property
-    def bias(self) -> float | None:
+    def window_bias(self) -> float | None:
         """Window of the fluid model relative to the mean over time, less 1."""
-        return None if self.fluid is None else self.fluid / self.time_mean - 1
+        return None if self.window_fluid is None else self.window_fluid / self.window_mean - 1
 
     def quantile(self, share: float) -> float:
         """Window below which the sender is for this share of the time [packet]."""
-        return float(self.window[np.searchsorted(np.cumsum(self.time), share - 1e-12)])
+        return float(self.window[np.searchsorted(np.cumsum(self.time_share), share - 1e-12)])
 
     def describe(self) -> str:
         """The bias in a sentence."""
         about = (
-            f"{self.time_mean:.4g} packets under independent marks of {self.mark_probability:.3g}"
+            f"{self.window_mean:.4g} packets under independent marks of {self.mark_probability:.3g}"
         )
-        if self.bias is None:
+        if self.window_bias is None:
             return f"the mean window is {about}"
-        way = "above" if self.bias >= 0 else "below"
-        return f"the fluid model's window is {100 * abs(self.bias):.1f} % {way} the mean of {about}"
+        way = "above" if self.window_bias >= 0 else "below"
+        size = f"{100 * abs(self.window_bias):.1f} %"
+        return f"the fluid model's window is {size} {way} the mean of {about}"
 
     def to_dict(self) -> dict[str, Any]:
         """The moments and a `summary`, without the distribution."""
-        names = (
-            "mark_probability",
-            "mean",
-            "time_mean",
-            "variance",
-            "fluid",
-            "bias",
-            "error",
-            "message",
-        )
+        names = (*_MOMENTS, "error", "message")
         return {name: getattr(self, name) for name in names} | {"summary": self.describe()}
 
     def to_xarray(self) -> xarray.Dataset:
@@ -129,8 +124,8 @@ class WindowDistribution(Result):
         import xarray as xr
 
         shares = {
-            "packets": ("window", self.packets, {"units": "1"}),
-            "time": ("window", self.time, {"units": "1"}),
+            name: ("window", getattr(self, name), attributes("windows", name))
+            for name in ("packet_share", "time_share")
         }
         moments = {k: v for k, v in self.to_dict().items() if v is not None and k != "summary"}
         return xr.Dataset(shares, {"window": ("window", self.window, {"units": "packet"})}, moments)
@@ -386,7 +381,7 @@ def window_distribution(
     >>> from fluidcc.laws.reaction import PerMark
     >>> from fluidcc.laws.window.ecn_mod import ECNMod
     >>> found = fc.window_distribution(ECNMod(), 0.01, reaction=PerMark())
-    >>> round(found.mean, 4), round(found.fluid, 4)
+    >>> round(found.window_per_packet, 4), round(found.window_fluid, 4)
     (49.5, 49.5)
     """
     if not _LEAST_P <= p < 1:
@@ -458,7 +453,8 @@ class WindowDistributions(Result):
         }
         rows = [[own.quantile(share) for share in SHARES] for own in self.groups.values()]
         values = np.array(rows, float).reshape(-1, len(SHARES))
-        data["quantile"] = (("group", "share"), values, attributes("windows", "quantile"))
+        wanted = attributes("windows", "window_quantile")
+        data["window_quantile"] = (("group", "share"), values, wanted)
         labels = {"group": list(self.groups), "share": list(SHARES)}
         return xr.Dataset(data, labels, {"status": self.status, "message": self.message})
 
@@ -486,14 +482,14 @@ def window_distributions(net: Network, *, p: float | None = None) -> WindowDistr
     --------
     >>> import fluidcc as fc
     >>> found = fc.window_distributions(fc.load("misra2003/mixed"))
-    >>> {name: round(own.bias, 2) for name, own in found.groups.items()}
+    >>> {name: round(own.window_bias, 2) for name, own in found.groups.items()}
     {'mod': 0.07, 'newreno': 0.3}
     """
     return windows_at(equilibrium(net)) if p is None else _windows(net, lambda name, flows: p)
 
 
 def windows_at(eq: Equilibrium) -> WindowDistributions:
-    """Stationary windows under the marks at equilibrium; `bias` is that of the fluid model."""
+    """Stationary windows under the marks at equilibrium; biases are those of the fluid model."""
 
     def mark_probability(name: str, flows: Flows) -> float:
         if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].mark_probability)):

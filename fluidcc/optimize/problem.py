@@ -442,7 +442,7 @@ def _of_trajectory(
     values, why = {}, []
     for quantity in wanted:
         queue = run.links[quantity.owner].queue
-        if quantity.key == "queue_variation":
+        if quantity.key == "queue_cov":
             values[quantity.name] = variation(run.time, queue, runs.warmup)
             continue
         values[quantity.name] = settling_time(run.time, queue, eq.links[quantity.owner].queue)

@@ -73,7 +73,7 @@ def optimize(
 
     Quantities at equilibrium, roots and margins (the names of `gradient`) have derivatives: SciPy's
     sequential quadratic programming starts from the best of a fixed sample of the ranges.
-    ``settling_time``, ``queue_variation`` and ``packets.`` metrics have none: every point is tried
+    ``settling_time``, ``queue_cov`` and ``packets.`` metrics have none: every point is tried
     if the parameters are few whole numbers, else optuna samples (``pip install
     'fluidcc[opt]'``). If any quantity is taken from the equilibrium, this has to be stable.
     Positive ranges of a decade or more are searched by their logarithm.

@@ -127,7 +127,7 @@ def _active(at: Snapshot) -> np.ndarray:
 
 
 def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[str, Any]:
-    """Metrics of a group; `goodput_flows` has one number for each flow or open source."""
+    """Metrics of a group; `flow_goodput` has one number for each flow or open source."""
     members, size = plan.members(group), plan.groups[group].size
     numbers, span = np.concatenate(members), after.time - before.time
 
@@ -141,7 +141,7 @@ def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[st
     delay = ratio(grown("delay_sum"), acks)
     found = {
         "goodput": float(goodput.mean()),
-        "goodput_flows": goodput.tolist(),
+        "flow_goodput": goodput.tolist(),
         "jain": ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum())),
         "loss_fraction": ratio(grown("lost"), sent),
         "mark_fraction": ratio(grown("marked"), sent),
@@ -195,7 +195,7 @@ def _transfers(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dic
         "transfers": count,
         "fct_mean": mean,
         "fct_std": _deviation(mean, squares),
-        "fct_median": _percentile(counts, 0.5),
+        "fct_p50": _percentile(counts, 0.5),
         "fct_p95": _percentile(counts, 0.95),
         "offered": offered if own else math.nan,
     }
@@ -370,13 +370,13 @@ class Sampler:
             "link_queue_bytes": taken["bytes"],
             "link_number_in_system": taken["system"],
             "link_average": np.stack(averages, axis=1),
-            "link_busy": self._rates(taken["used"]),
+            "link_utilization_sampled": self._rates(taken["used"]),
             "link_drop_rate": self._rates(taken["drops"]),
             "link_mark_rate": self._rates(taken["marks"]),
             "group_window": _ratio(total, open_),
-            "group_acked_rate": np.add.reduceat(goodput, self._first, axis=1) / members,
+            "group_goodput_sampled": np.add.reduceat(goodput, self._first, axis=1) / members,
             "flow_window": _ratio(*windows),
-            "flow_acked_rate": goodput,
+            "flow_goodput_sampled": goodput,
         }
 
     def _rates(self, accounts: np.ndarray) -> np.ndarray:
@@ -405,7 +405,7 @@ def dataset(
     variables, kinds = {}, set()
     for name in runs[0]:
         kind = name.split("_")[0]
-        about = attributes("links" if kind == "link" else "flows", name)
+        about = attributes("links" if kind == "link" else "flows", name, "series")
         variables[name] = (("seed", "time", kind), np.stack([run[name] for run in runs]), about)
         kinds.add(kind)
     groups = [g for k, g in enumerate(net.flow_names) for _ in plan.members(k)]
@@ -560,12 +560,13 @@ class PacketRuns(Result):
             names = list(self.runs[0][part])
             known = {metric for name in names for metric in self.runs[0][part][name]}
             for metric in units("packets", part):
-                if metric in known and metric != "goodput_flows":
+                if metric in known and metric != "flow_goodput":
                     every = [[r[part][n].get(metric, math.nan) for n in names] for r in self.runs]
-                    variables[f"{dim}_{metric}"] = (("seed", dim), every, attributes(part, metric))
-        flows = [sum((g["goodput_flows"] for g in r["flows"].values()), ()) for r in self.runs]
-        variables["goodput_flows"] = (("seed", "flow"), flows, attributes("flows", "goodput_flows"))
-        groups = [k for k, g in self.runs[0]["flows"].items() for _ in g["goodput_flows"]]
+                    about = attributes(part, metric, "packets")
+                    variables[f"{dim}_{metric}"] = (("seed", dim), every, about)
+        flows = [sum((g["flow_goodput"] for g in r["flows"].values()), ()) for r in self.runs]
+        variables["flow_goodput"] = (("seed", "flow"), flows, attributes("flows", "flow_goodput"))
+        groups = [k for k, g in self.runs[0]["flows"].items() for _ in g["flow_goodput"]]
         coordinates = {
             "seed": list(self.seeds),
             "link": list(self.runs[0]["links"]),

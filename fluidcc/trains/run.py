@@ -213,7 +213,7 @@ def _group(
     sent, acked = float(grown("sent").sum()), sum(per)
     found = {
         "goodput": float(goodput.mean()),
-        "goodput_flows": goodput.tolist(),
+        "flow_goodput": goodput.tolist(),
         "jain": ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum())),
         "loss_fraction": ratio(float(grown("lost").sum()), sent),
         "window_mean": ratio(float(grown("window_time").sum()), float(grown("open_time").sum())),

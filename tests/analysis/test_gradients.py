@@ -17,7 +17,7 @@ C, T = cases.CAPACITY, cases.PROPAGATION
 LINK = ("queue", "average", "mark_probability", "utilization")
 FLOW = ("window", "rtt", "rate", "mark_probability")
 LOOP = (
-    "rightmost", "decay_rate", "frequency", "phase_margin", "gain_margin", "delay_margin",
+    "decay_rate", "frequency", "phase_margin", "gain_margin", "delay_margin",
     "gain_crossover", "phase_crossover",
 )  # fmt: skip
 
@@ -59,8 +59,8 @@ def told(net, loops=False):
     if loops:
         found = fc.stability(net)
         s = found.rightmost
-        out |= {"rightmost": s.real, "decay_rate": -s.real, "frequency": s.imag}
-        out |= {key: getattr(found, key) for key in LOOP[3:]}
+        out |= {"decay_rate": -s.real, "frequency": s.imag}
+        out |= {key: getattr(found, key) for key in LOOP[2:]}
     return out
 
 

@@ -14,8 +14,8 @@ def test_additive_increase_on_every_clean_ack_has_the_mean_that_drift_says(p):
     # c1 w^0 up and c2 w down: the mean of a linear drift is exact. Misra and Ott (2003), eq. 4
     law = ECNMod(min_window=1e-3)
     found = fc.window_distribution(law, p, reaction=PerMark())
-    assert found.mean == pytest.approx(float(law.c1 / law.c2) * (1 - p) / p, rel=1e-6)
-    assert found.fluid == pytest.approx(found.mean, rel=1e-6)
+    assert found.window_per_packet == pytest.approx(float(law.c1 / law.c2) * (1 - p) / p, rel=1e-6)
+    assert found.window_fluid == pytest.approx(found.window_per_packet, rel=1e-6)
 
 
 def _moment(power, ratio=0.25, terms=20):
@@ -33,19 +33,19 @@ def test_halving_windows_have_the_constants_of_small_probabilities():
     # the square of a window grows by 2 an ACK and falls to a quarter at each mark, which comes
     # after an exponential number of ACKs. Ott, Kemperman and Mathis (1996)
     found = fc.window_distribution(Reno(), 1e-6, reaction=PerMark())
-    assert found.mean * 1e-3 == pytest.approx(math.sqrt(2) * _moment(0.5), rel=1e-4)
-    assert found.time_mean * 1e-3 == pytest.approx(math.sqrt(2) / _moment(-0.5), rel=1e-4)
-    assert found.time_mean * 1e-3 == pytest.approx(1.3098, rel=1e-4)
+    assert found.window_per_packet * 1e-3 == pytest.approx(math.sqrt(2) * _moment(0.5), rel=1e-4)
+    assert found.window_mean * 1e-3 == pytest.approx(math.sqrt(2) / _moment(-0.5), rel=1e-4)
+    assert found.window_mean * 1e-3 == pytest.approx(1.3098, rel=1e-4)
 
 
 def test_shares_moments_and_quantiles_belong_together():
     found = fc.window_distribution(Reno(), 0.01, reaction=PerMark())
-    assert found.packets.sum() == pytest.approx(1)
-    assert found.time.sum() == pytest.approx(1)
+    assert found.packet_share.sum() == pytest.approx(1)
+    assert found.time_share.sum() == pytest.approx(1)
     # 1/w of a packet is its time: the mean over time is the harmonic mean over packets
-    assert found.time_mean == pytest.approx(1 / float(found.packets @ (1 / found.window)))
-    assert found.quantile(0.1) < found.quantile(0.5) < found.time_mean * 1.1
-    assert found.bias == pytest.approx(found.fluid / found.time_mean - 1)
+    assert found.window_mean == pytest.approx(1 / float(found.packet_share @ (1 / found.window)))
+    assert found.quantile(0.1) < found.quantile(0.5) < found.window_mean * 1.1
+    assert found.window_bias == pytest.approx(found.window_fluid / found.window_mean - 1)
     assert found.to_xarray()["time"].sum() == pytest.approx(1)
     assert "fluid / mean - 1" in repr(found)
 
@@ -77,7 +77,7 @@ def test_every_group_has_the_marks_that_it_hears_at_rest(mixed):
         assert found.mark_probability == pytest.approx(
             float(rest.flows[name].mark_probability[0]), rel=1e-12
         )
-        assert found.fluid == pytest.approx(float(rest.flows[name].window[0]), rel=1e-6)
+        assert found.window_fluid == pytest.approx(float(rest.flows[name].window[0]), rel=1e-6)
     # the mean of a linear drift is exact over packets. Misra and Ott (2003), eq. 4
     mod = mixed.groups["mod"]
     assert mod.mean == pytest.approx(mod.fluid, rel=1e-4)

@@ -53,7 +53,7 @@ LONG = (
     "gradient hollot2001/pi gain_crossover link.queue.k_pi flow.n",
     "gradient misra2003/mixed links.bottleneck.queue flows.mod.n links.bottleneck.queue.p_max",
     "gradient hollot2001/fast cycle.period link.queue.w_q",
-    "gradient athuraliya2001/rem rightmost link.queue.gamma",
+    "gradient athuraliya2001/rem decay_rate link.queue.gamma",
     "sensitivity hollot2001/slow link.queue.p_max flow.rtt --until 20",
     "sensitivity hollot2001/pi link.queue.k_pi --until 10",
     "optimize hollot2001/pi --vary link.queue.k_pi=1e-6:1e-4 --vary link.queue.z=0.1:2 "

@@ -205,4 +205,4 @@ def test_packets_have_the_mean_window_of_the_stationary_law(case):
     (name,) = runs.mean["flows"]
     mean, half = (part["flows"][name]["window_mean"] for part in (runs.mean, runs.ci95))
     wide = stats.t.ppf(1 - 5e-5, 5) / stats.t.ppf(0.975, 5)
-    assert math.isclose(mean, found.time_mean, abs_tol=wide * half)
+    assert math.isclose(mean, found.window_mean, abs_tol=wide * half)

@@ -113,7 +113,7 @@ def test_lost_acks_are_survived():
     assert runs[0].runs == runs[1].runs
     simulation = finished(both_ways(**LOSSY), 60.0)
     assert simulation.flows["acks_lost"].sum() > 100
-    assert min(runs[0].mean["flows"]["a"]["goodput_flows"]) > 1e5  # bit/s
+    assert min(runs[0].mean["flows"]["a"]["flow_goodput"]) > 1e5  # bit/s
 
 
 @pytest.mark.parametrize("law", [laws.SACK, laws.NewReno, laws.Reno])

@@ -63,7 +63,7 @@ def test_a_transfer_takes_a_round_trip_for_the_request_and_one_for_each_window(s
     group = simulate_packets(fast(File(file=float(size))), until=5.0).runs[0]["flows"]["flows"]
     assert group["transfers"] == 1
     assert group["fct_mean"] == pytest.approx((1 + rounds) * RTT, rel=1e-4)
-    assert group["fct_median"] == pytest.approx((1 + rounds) * RTT, rel=1 / r.HISTOGRAM_PARTS)
+    assert group["fct_p50"] == pytest.approx((1 + rounds) * RTT, rel=1 / r.HISTOGRAM_PARTS)
     assert group["goodput"] * 5.0 == size * 8000
     assert group["active"] * 5.0 == pytest.approx((1 + rounds) * RTT, rel=1e-4)
 

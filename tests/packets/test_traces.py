@@ -123,15 +123,15 @@ def test_samples_change_no_bit(name):
 def test_rates_add_up_to_the_metrics(runs):
     span = SPAN_SERIES["until"] - SPAN_SERIES["warmup"]
     for series, part, metric, unit in (
-        ("link_busy", "links", "utilization", 1.0),
+        ("link_utilization_sampled", "links", "utilization", 1.0),
         ("link_drop_rate", "links", "drops", span),
         ("link_mark_rate", "links", "marks", span),
-        ("group_acked_rate", "flows", "goodput", 1.0),
+        ("group_goodput_sampled", "flows", "goodput", 1.0),
     ):
         mean = unit * _late(runs, series).mean("time")
         assert mean.values == pytest.approx(_seen(runs, part, metric), rel=1e-9), series
-    flows = [sum((g["goodput_flows"] for g in r["flows"].values()), ()) for r in runs.runs]
-    assert _late(runs, "flow_acked_rate").mean("time").values == pytest.approx(np.array(flows))
+    flows = [sum((g["flow_goodput"] for g in r["flows"].values()), ()) for r in runs.runs]
+    assert _late(runs, "flow_goodput_sampled").mean("time").values == pytest.approx(np.array(flows))
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_runs_are_those_of_the_packet_simulator(whole):
     expected = [run["links"]["bottleneck"]["queue_mean"] for run in alone.runs]
     np.testing.assert_array_equal(runs.values(path)[2, :2], expected)
     np.testing.assert_array_equal(runs.at(16, path), runs.values(path)[2])
-    flows = runs.each("flows.ecn.goodput_flows")
+    flows = runs.each("flows.ecn.flow_goodput")
     assert flows[0].shape == (experiment.seeds, 4)
     np.testing.assert_allclose(flows[0].mean(axis=1), runs.at(8, "flows.ecn.goodput"))
 

@@ -352,7 +352,7 @@ def _efficiencies(net):
     for counted, begin in ((BEGINNING, 0.0), (SETTLED, warmup)):
         until = warmup + 1900.0 / rate  # 10 s of the paper's link
         flows = packet_means(net, until=until, warmup=begin)["flows"]
-        bits = sum(sum(group["goodput_flows"]) for group in flows.values())
+        bits = sum(sum(group["flow_goodput"]) for group in flows.values())
         out[counted] = bits / (8.0 * float(link.packet_size) * rate)
     return out
 

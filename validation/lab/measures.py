@@ -12,7 +12,7 @@ from .samples import Runs
 def goodputs(runs: Runs) -> list[np.ndarray]:
     """Goodputs of all flows [bit/s]: of each point an array of shape (seeds, flows)."""
     groups = runs.experiment.net(0).flow_names
-    each = [runs.each(f"flows.{group}.goodput_flows") for group in groups]
+    each = [runs.each(f"flows.{group}.flow_goodput") for group in groups]
     return [np.concatenate(parts, axis=-1) for parts in zip(*each, strict=True)]
 
 

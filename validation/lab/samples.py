@@ -62,7 +62,7 @@ class Runs(Points):
         return [isinstance(table, Mapping) and last in table for table in tables]
 
     def each(self, path: str) -> list[np.ndarray]:
-        """A metric with several numbers, such as ``flows.tcp.goodput_flows``: of each point an
+        """A metric with several numbers, such as ``flows.tcp.flow_goodput``: of each point an
         array of shape (seeds, numbers).
         """
         empty = np.zeros((self.experiment.seeds, 0))

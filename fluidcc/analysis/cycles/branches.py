@@ -132,9 +132,9 @@ class Cycles(Result):
             "status": ("point", [c.status for c in found]),
         }
         for name in found[0].links if found else ():
-            for k, end in enumerate(("least", "greatest")):
+            for k, end in enumerate(("min", "max")):
                 queues = [c.links[name].queue[k] for c in found]
-                data[f"{name}.{end}_queue"] = ("point", queues, {"units": "packet"})
+                data[f"{name}.queue_{end}"] = ("point", queues, {"units": "packet"})
         for k in range(len(found[0].states) if found else 0):
             data[f"state_{k}"] = (("point", "extreme"), [c.states[k] for c in found])
         return xr.Dataset(data, attrs={"path": self.path, "message": self.message})

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_LISTS = ("goodput_flows",)  # metrics with a value for each flow
+_LISTS = ("flow_goodput",)  # metrics with a value for each flow
 _MAIN = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
 _LINES = 7  # most components of a solution in a picture
 
@@ -580,12 +580,12 @@ class WindowsView(View):
         for name, group in self.groups.items():
             moments = (
                 group.mark_probability,
-                group.time_mean,
-                group.mean,
-                math.sqrt(group.variance),
-                group.fluid,
+                group.window_mean,
+                group.window_per_packet,
+                math.sqrt(group.window_var),
+                group.window_fluid,
             )
-            out.add_row(name, *map(Number, moments), percent(group.bias))
+            out.add_row(name, *map(Number, moments), percent(group.window_bias))
         notes = (f"flows.{n}: {g.message}" for n, g in self.groups.items() if g.message)
         return [out, *lines(*notes, self.reasons)]
 
@@ -594,8 +594,8 @@ class WindowsView(View):
         out = {}
         for name, group in self.groups.items():
             out[f"{name}: marks"] = Measured(group.mark_probability)
-            out[f"{name}: mean window"] = Measured(group.time_mean, "packet")
-            out[f"{name}: fluid's bias"] = Measured(group.bias)
+            out[f"{name}: mean window"] = Measured(group.window_mean, "packet")
+            out[f"{name}: fluid's bias"] = Measured(group.window_bias)
         return out
 
     def draw(self, figure: "SubFigure") -> None:
@@ -606,14 +606,14 @@ class WindowsView(View):
         for k, (ax, (name, group)) in enumerate(zip(axes, self.groups.items(), strict=True)):
             edges = np.linspace(group.quantile(0.0), group.quantile(1.0 - 1e-4), _BINS + 1)
             for weights, style, label in (
-                (group.time, "-", "over time"),
-                (group.packets, ":", "over ACKs"),
+                (group.time_share, "-", "over time"),
+                (group.packet_share, ":", "over ACKs"),
             ):
                 counts, _ = np.histogram(group.window, edges, weights=weights)
                 density = counts / np.diff(edges)
                 ax.stairs(density, edges, linestyle=style, color=f"C{k}", label=label)
-            if group.fluid is not None:
-                ax.axvline(group.fluid, color="0.3", linestyle="--", label="fluid")
+            if group.window_fluid is not None:
+                ax.axvline(group.window_fluid, color="0.3", linestyle="--", label="fluid")
             ax.set(
                 title=f"{name}, marks {group.mark_probability:.3g}",
                 xlabel=axis_label("flows", "window"),

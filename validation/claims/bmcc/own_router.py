@@ -14,7 +14,7 @@ def _to_fair(lab, name):
     """
     runs, rates = lab.packets(name), []
     for group in ("first", "second"):
-        times, own = runs.series(0, "flow_acked_rate", group)
+        times, own = runs.series(0, "flow_goodput_sampled", group)
         rates.append(np.convolve(np.nan_to_num(own[:, 0]), np.full(100, 0.01), "same"))
     jain = sum(rates) ** 2 / np.maximum(2 * sum(r**2 for r in rates), 1.0)
     there = times[(jain >= 0.9) & (times > 100.0) & (times <= 195.0)]
@@ -91,7 +91,7 @@ def _shares_after(lab, delay):
     """
     runs, out = lab.packets("three_flows"), []
     for k, group in enumerate(("second", "third")):
-        times, rates = runs.series(0, "flow_acked_rate", group)
+        times, rates = runs.series(0, "flow_goodput_sampled", group)
         begin, fair = 100.0 * (k + 1), 100e6 / (k + 2)
         near_it = (times > begin + delay - 5) & (times <= begin + delay + 5)
         smooth = np.convolve(np.nan_to_num(rates[:, 0]), np.full(100, 0.01), "same") / fair
@@ -129,7 +129,7 @@ def allocation(lab, claim):
     if lab.reading == "two_flows":
         rates = []
         for group in ("first", "second"):
-            times, own = runs.series(0, "flow_acked_rate", group)
+            times, own = runs.series(0, "flow_goodput_sampled", group)
             rates.append(float(np.nanmean(own[(times > 150) & (times <= 200), 0])) / 1e6)
         said = [f"{n} flow, 50 to 100 s after the second arrival" for n in ("first", "second")]
         parts = [
@@ -161,7 +161,7 @@ def tracking(lab, claim):
     ends, loads = load_factors(runs)
     shares = []
     for k, group in enumerate(("first", "second", "third")):
-        times, rates = runs.series(0, "flow_acked_rate", group)
+        times, rates = runs.series(0, "flow_goodput_sampled", group)
         packets = np.nan_to_num(rates[1:, 0]) * (times[1] - times[0]) / 8000
         count = len(loads) - 1
         periods = packets.reshape(-1, 4).sum(axis=1)[

@@ -92,7 +92,7 @@ def central_window(lab, claim):
     numbers = {c1: 0.7, alpha: -0.5, c2: 0.3, gap: 1.25, _P: 0.2}
     zero = left == 0 or abs(sp.N(left.subs(numbers))) < 1e-12
     law, p = ECNMod(), 0.05
-    exact = fc.window_distribution(law, p, reaction=PerMark()).mean
+    exact = fc.window_distribution(law, p, reaction=PerMark()).window_per_packet
     window = float(law.c1 / law.c2) * (1 - p) / p
     said = f"at p = {p} ECN-mod has {told(exact)} in the mean for {told(window)}"
     return all_of(
