@@ -5,18 +5,19 @@ one edit here. Nothing is imported, so that every part can use it.
 """
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from fluidcc.scenario.network import Network
 
 
 class Quantity(NamedTuple):
-    """One quantity of a link, a group of flows, a loop or a distribution of windows (`kind`).
+    """One quantity of a link, a group of flows, a loop or a distribution of windows (`kind`), or a
+    label or column of results (kind `data`).
 
     The last fields are its names at equilibrium, in a fluid run, in metrics of packet runs
-    and in their series, of a fluid run as a whole (`run`), and in fluctuations around an
-    equilibrium (`noise`); empty if it has none.
+    and in their series, of a fluid run as a whole (`run`), in fluctuations around an
+    equilibrium (`noise`), and in the data sets of all other results (`data`); empty if it has none.
     """
 
     kind: str
@@ -29,16 +30,48 @@ class Quantity(NamedTuple):
     series: str = ""
     run: str = ""
     noise: str = ""
+    data: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Its names, each once."""
         return tuple(dict.fromkeys(filter(None, self[4:])))
 
+    @property
+    def places(self) -> dict[str, str]:
+        """The results that have it, in words, by its name there."""
+        words = list(zip(self[4:], _PLACES, strict=True))
+        found = {
+            n: [_OF_KIND.get(self.kind, w) for own, w in words if own == n] for n in self.names
+        }
+        return {name: ", ".join(places) for name, places in found.items()}
+
+
+_PLACES = (
+    "equilibrium", "trajectory", "packets", "samples", "whole trajectory",
+    "fluctuations", "data sets",
+)  # fmt: skip
+"""The engines of `Quantity` in words."""
+KINDS = {
+    "links": "Of a link", "flows": "Of a group of flows", "loop": "Of a loop",
+    "roots": "Roots of a loop", "windows": "Windows of one flow",
+    "data": "Labels and columns of data sets",
+}  # fmt: skip
+"""Kinds of quantities in words."""
+_OF_KIND = {"loop": "stability", "roots": "stability", "windows": "window distribution"}
 
 _link, _flows, _loop, _roots, _windows = (
     functools.partial(Quantity, kind) for kind in ("links", "flows", "loop", "roots", "windows")
 )
+
+
+def _data(name: str, meaning: str, unit: str = "1", symbol: str = "") -> Quantity:
+    """A label or column of data sets."""
+    return Quantity("data", unit, meaning, symbol, data=name)
+
+
+BY_UNIT = "unit"
+"""Unit of a column in which each number has its own, by the coordinate of this name."""
 
 # in the order in which the metrics of packets are printed
 TABLE = (
@@ -135,8 +168,8 @@ TABLE = (
            packets="quench_fraction"),
     _flows("packet", "acknowledgements and quenches that links on the way back dropped",
            packets="acks_lost"),
-    _flows("1", "share of the sources with something to send", "a", fluid="active"),
-    _flows("1", "transfers under way, for each flow or open source", packets="active"),
+    _flows("1", "transfers under way, for each flow or open source", "a", fluid="active",
+           packets="active"),
     _flows("1", "transfers that ended", packets="transfers"),
     _flows("s", "mean time of a transfer, from its request to the last acknowledgement",
            packets="fct_mean"),
@@ -166,6 +199,91 @@ TABLE = (
              equilibrium="window_bias"),
     _windows("packet", "window below which a flow is for a share of the time",
              equilibrium="window_quantile"),
+    _data("time", "time", "s", "t"),
+    _data("omega", "frequency", "rad/s", r"\omega"),
+    _data("seed", "seed of a run"),
+    _data("link", "link"),
+    _data("group", "group of flows"),
+    _data("flow", "number of a flow, or of a round trip of a group"),
+    _data("flow_group", "group of each flow"),
+    _data("class", "number of a round trip of a group"),
+    _data("propagation", "round trip without queueing", "s", "T"),
+    _data("share", "share of the time"),
+    _data("quantity", "quantity by its name"),
+    _data("unit", "unit"),
+    _data("parameter", "parameter by its path"),
+    _data("value", "value of the parameter, or of the quantity in question"),
+    _data("derivative", "derivative of the quantity by the parameter"),
+    _data("status", "status"),
+    _data("message", "message"),
+    _data("failed", "1 at points without a valid result"),
+    _data("stable", "1 if stable, 0 if not, -1 if undetermined"),
+    _data("unstable", "number of roots with positive real part, -1 if unknown"),
+    _data("certified", "1 if the number of unstable roots is proven"),
+    _data("proven", "number of roots proven to be the rightmost"),
+    _data("root", "number of a root, from the right"),
+    _data("root_real", "real part of the rightmost root", "1/s"),
+    _data("root_imag", "imaginary part of the rightmost root", "rad/s"),
+    _data("margin", "least distance of the loop from -1"),
+    _data("frequency", "frequency of the critical root or the largest fluctuation", "rad/s",
+          r"\omega"),
+    _data("crossing", "number of a crossing"),
+    _data("becomes", "stability beyond the crossing"),
+    _data("jump", "whether the marking function is not smooth there"),
+    _data("lyapunov", "first Lyapunov coefficient"),
+    _data("criticality", "whether the cycle is born stable or unstable"),
+    _data("vertex", "number of a point on a curve"),
+    _data("curve", "number of the curve"),
+    _data("kind", "kind of the boundary"),
+    _data("path", "path of the parameter"),
+    _data("low", "low end of the range"),
+    _data("high", "high end of the range"),
+    _data("point", "number of a point"),
+    _data("branch", "number of the branch"),
+    _data("period", "period of the cycle", "s"),
+    _data("multiplier", "number of a Floquet multiplier"),
+    _data("floquet_real", "real part of the Floquet multiplier"),
+    _data("floquet_imag", "imaginary part of the Floquet multiplier"),
+    _data("leading_multiplier", "largest magnitude of the Floquet multipliers beside 1"),
+    _data("extreme", "least or greatest over the period"),
+    _data("phase", "share of the period"),
+    _data("y", "state of the delay equation"),
+    _data("state", "number of a component of the state"),
+    _data("lag", "lag of the delay equation", "s"),
+    _data("delay", "number of a lag"),
+    _data("window", "window of one flow", "packet", "W"),
+    _data("bound_id", "bound by its name"),
+    _data("reading", "number of a reading of a bound"),
+    _data("definitions", "definitions under which the bound was judged"),
+    _data("verdict", "whether the bound holds"),
+    _data("tight", "whether the bound is attained"),
+    _data("searched", "number of points that were tried"),
+    _data("bound", "bound at the worst point"),
+    _data("largest_excess", "largest excess of the quantity over the bound"),
+    _data("equilibrium", "equilibrium of mean windows"),
+    _data("population", "equilibrium of the windows of all flows"),
+    _data("trains", "mean of the trains over seeds"),
+    _data("trains_ci95", "half width of the 95 % interval of the trains"),
+    _data("fluid", "mean of the fluid trajectory after the warm-up"),
+    _data("packets", "mean of the packets over seeds"),
+    _data("ci95", "half width of the 95 % interval of the packets"),
+    _data("recommended", "value of the level to trust"),
+    _data("difference", "fluid model less packets, relative to packets"),
+    _data("population_difference", "population less packets, relative to packets"),
+    _data("trains_difference", "trains less packets, relative to packets"),
+    _data("recommended_difference", "recommended value less packets, relative to packets"),
+    _data("objective", "goal at the optimum"),
+    _data("constraint", "constraint"),
+    _data("constraint_value", "quantity of the constraint at the optimum"),
+    _data("constraint_met", "whether the constraint is met"),
+    _data("start", "number of a start of the search"),
+    _data("start_end", "parameter at the end of the search from this start"),
+    _data("start_objective", "goal at the end of the search from this start"),
+    _data("level", "bound on the traded quantity"),
+    _data("level_objective", "goal at this level"),
+    _data("level_quantity", "traded quantity at the optimum of this level"),
+    _data("level_value", "parameter at the optimum of this level"),
+    _data("level_status", "status at this level"),
 )  # fmt: skip
 
 
@@ -198,6 +316,32 @@ def attributes(kind: str, name: str, engine: str = "") -> dict[str, str]:
     """Attributes of a variable in a data set: its unit and its meaning."""
     row = quantity(kind, name, engine)
     return {"units": row.unit, "long_name": row.meaning}
+
+
+def about(name: str, unit: str = "") -> dict[str, str]:
+    """Attributes of a label or column of a data set, in another `unit` if one is given."""
+    row = attributes("data", name)
+    return row | {"units": unit} if unit else row
+
+
+def known(name: str) -> dict[str, str]:
+    """Attributes of a label or number of any result, perhaps of an owner (``tcp.class``); its name
+    alone if it is not in the table, as in results of one's own.
+    """
+    name = name.rpartition(".")[2]
+    rows = sorted((q for q in TABLE if name in q.names), key=lambda q: q.kind != "data")
+    units, long_name = (rows[0].unit, rows[0].meaning) if rows else ("1", name)
+    return {"units": units, "long_name": long_name}
+
+
+def about_parameter(path: str, unit: str) -> dict[str, str]:
+    """Attributes of the values of a parameter."""
+    return {"units": unit, "long_name": f"parameter {path}"}
+
+
+def labels(**values: Any) -> dict[str, Any]:
+    """Coordinates of a data set, each along the dimension of its name."""
+    return {name: (name, list(each), about(name)) for name, each in values.items()}
 
 
 def in_packets(net: "Network", kind: str, owner: str, name: str) -> str | None:

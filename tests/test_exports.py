@@ -1,6 +1,7 @@
-"""Results as tables: LaTeX, HTML for notebooks, CSV."""
+"""Results as tables: LaTeX, HTML for notebooks, CSV; names, units and meanings in data sets."""
 
 import dataclasses
+import itertools
 import re
 from html import unescape
 
@@ -98,5 +99,60 @@ def test_one_table_has_every_quantity_that_engines_report():
         assert {f.name for f in dataclasses.fields(run)} - {"n"} == {
             *quantities.units("fluid", kind)
         }
-    queue = made("Trajectory").to_xarray()["bottleneck.queue"]
-    assert queue.attrs["units"] == "packet" and "in service" in queue.attrs["long_name"]
+
+
+DIMENSIONS = ("link_", "group_", "flow_")
+STATISTICS = (
+    "_mean", "_std", "_var", "_cov", "_min", "_max", "_p50", "_p95", "_p99", "_p99_9", "_quantile",
+    "_density", "_sampled", "_per_packet", "_fluid", "_bias",
+)  # fmt: skip
+WAITING = {"number_in_system": "queue"}
+"""A queue of packets has waiting packets alone, as in ns-2; elsewhere it has the one in service."""
+
+
+def base(name):
+    """A name without the dimension before it and the statistics at its end."""
+    name = re.sub(f"^({'|'.join(DIMENSIONS)})", "", name)
+    while (short := re.sub(f"({'|'.join(STATISTICS)})$", "", name)) != name:
+        name = short
+    return WAITING.get(name, name)
+
+
+def test_names_of_a_quantity_differ_by_dimension_and_statistic_alone():
+    for row in quantities.TABLE:
+        assert len({base(name) for name in row.names}) == 1, row
+        assert row.unit and row.meaning
+
+
+def test_a_name_is_of_one_quantity():
+    for row, other in itertools.combinations(quantities.TABLE, 2):
+        if row.kind == other.kind:
+            assert row.meaning != other.meaning
+            for name in set(row.names) & set(other.names):
+                assert base(name) == "queue" and name in (row.packets, other.packets)
+
+
+def of_table(variable):
+    """Whether the name of a variable, without its owner, is made from one of the table."""
+    own = variable.removeprefix("slope of ").removesuffix(".course").rpartition(".")[2]
+    bases = {base(name) for row in quantities.TABLE for name in row.names}
+    return base(re.sub(r"_\d+$", "", own)) in bases
+
+
+@pytest.mark.parametrize("name", sorted(RESULTS))
+def test_variables_of_data_sets_have_units_meanings_and_names_of_the_table(name):
+    if not hasattr(made(name), "to_xarray"):
+        pytest.skip("it has no data set")
+    for variable, values in made(name).to_xarray().variables.items():
+        assert values.attrs.get("units") and values.attrs.get("long_name"), variable
+        is_parameter = values.attrs["long_name"] == f"parameter {variable}"
+        assert is_parameter or of_table(variable), variable
+
+
+def test_series_and_spectra_have_them_too():
+    runs = fc.simulate_packets(NET, until=2.0, warmup=1.0, sample=0.5)
+    for data in (runs.to_xarray(), fc.fluctuations(NET).spectrum()):
+        for variable, values in data.variables.items():
+            assert values.attrs["units"] and values.attrs["long_name"] and of_table(variable)
+    assert "waiting" in runs.to_xarray()["link_queue_cov"].attrs["long_name"]
+    assert "at the link" in quantities.attributes("links", "queue_cov")["long_name"]

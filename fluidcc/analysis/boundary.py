@@ -36,6 +36,7 @@ from fluidcc.analysis.scan import (
 )
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.programs import compiling
+from fluidcc.quantities import about, about_parameter
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
@@ -131,16 +132,15 @@ class Boundary(Result):
         number = [np.full(len(c.x), k) for k, c in enumerate(self.curves)]
         kind = [np.full(len(c.x), c.kind) for c in self.curves]
         columns = {
-            "curve": (np.concatenate([np.zeros(0, int), *number]), "1"),
-            x: (np.concatenate([np.zeros(0), *(c.x for c in self.curves)]), self.units[0]),
-            y: (np.concatenate([np.zeros(0), *(c.y for c in self.curves)]), self.units[1]),
-            "frequency": (
-                np.concatenate([np.zeros(0), *(c.frequency for c in self.curves)]), "rad/s"
-            ),
-            "kind": (np.concatenate([np.zeros(0, "U4"), *kind]), "1"),
-        }  # fmt: skip
+            "curve": (np.zeros(0, int), number, about("curve")),
+            x: (np.zeros(0), [c.x for c in self.curves], about_parameter(x, self.units[0])),
+            y: (np.zeros(0), [c.y for c in self.curves], about_parameter(y, self.units[1])),
+            "frequency": (np.zeros(0), [c.frequency for c in self.curves], about("frequency")),
+            "kind": (np.zeros(0, "U4"), kind, about("kind")),
+        }
         variables: dict[str, Any] = {
-            name: ("vertex", values, {"units": unit}) for name, (values, unit) in columns.items()
+            name: ("vertex", np.concatenate([none, *each]), attributes)
+            for name, (none, each, attributes) in columns.items()
         }
         attrs = {"status": self.status, "message": self.message, "certified": int(self.certified)}
         return xr.Dataset(variables, attrs=attrs)

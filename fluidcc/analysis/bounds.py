@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.bundled import module
 from fluidcc.programs import compiling
+from fluidcc.quantities import about
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
@@ -115,7 +116,7 @@ class Judged(Result):
             "value": [r.worst.value if r.worst else missing for _, r in pairs],
             "largest_excess": [r.largest.excess if r.largest else missing for _, r in pairs],
         }
-        data: Any = {name: ("reading", values) for name, values in columns.items()}
+        data: Any = {name: ("reading", values, about(name)) for name, values in columns.items()}
         return xr.Dataset(data)
 
 

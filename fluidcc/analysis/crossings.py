@@ -35,6 +35,7 @@ from fluidcc.analysis.scan import (
     unit_of,
 )
 from fluidcc.programs import compiling
+from fluidcc.quantities import about, about_parameter
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
@@ -129,13 +130,16 @@ class Crossings(Result):
 
         return xr.Dataset(
             {
-                "value": ("crossing", column("value"), {"units": self.unit}),
-                "frequency": ("crossing", np.array(column("frequency"), float), {"units": "rad/s"}),
-                "becomes": ("crossing", column("becomes")),
-                "jump": ("crossing", np.array(column("jump"), bool)),
-                "lyapunov": ("crossing", np.array(column("lyapunov"), float)),
-                "criticality": ("crossing", [c or "" for c in column("criticality")]),
-            },
+                name: ("crossing", values, about(name))
+                for name, values in {
+                    "frequency": np.array(column("frequency"), float),
+                    "becomes": column("becomes"),
+                    "jump": np.array(column("jump"), bool),
+                    "lyapunov": np.array(column("lyapunov"), float),
+                    "criticality": [c or "" for c in column("criticality")],
+                }.items()
+            }
+            | {"value": ("crossing", column("value"), about_parameter(self.path, self.unit))},
             attrs={"path": self.path, "low": self.low, "high": self.high},
         )
 

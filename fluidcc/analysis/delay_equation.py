@@ -16,6 +16,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.dde.equation import as_state, ravel_like
 from fluidcc.dde.system import shapes_of, unraveler
 from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.quantities import about
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
@@ -161,7 +162,9 @@ class EquationEquilibrium(Result):
         """The equilibrium state, flat, and the lags there [s]."""
         import xarray as xr
 
-        variables = {"y": ("state", self.flat), "lag": ("delay", self.lags, {"units": "s"})}
+        variables = {
+            "y": ("state", self.flat, about("y")), "lag": ("delay", self.lags, about("lag")),
+        }  # fmt: skip
         return xr.Dataset(variables, attrs={"status": self.status, "message": self.message})
 
 

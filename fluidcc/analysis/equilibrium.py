@@ -31,7 +31,7 @@ from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.model.rates import interpret_signal, sender_change, touched
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, leaves, unflatten
-from fluidcc.quantities import attributes
+from fluidcc.quantities import about, attributes, labels
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
@@ -154,7 +154,7 @@ class Equilibrium(Result):
             values = np.concatenate([getattr(v, name) for v in self.flows.values()])
             variables[name] = ("flow", values, attributes("flows", name))
         groups = [name for name, v in self.flows.items() for _ in v.window]
-        coords = {"link": list(self.links), "group": ("flow", groups)}
+        coords = labels(link=self.links) | {"group": ("flow", groups, about("group"))}
         attrs = {"status": self.status, "message": self.message}
         return xr.Dataset(variables, coords=coords, attrs=attrs)
 

@@ -38,7 +38,7 @@ from fluidcc.laws.marking import Plain
 from fluidcc.model.rates import emit_signal
 from fluidcc.ops import Num
 from fluidcc.programs import flatten
-from fluidcc.quantities import attributes
+from fluidcc.quantities import attributes, labels
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Link, Network
 
@@ -173,8 +173,8 @@ class Fluctuations(Result):
 
         rows = np.array([*self.density.values()]).reshape((-1, len(self.omega)))
         density = (("link", "omega"), rows, attributes("links", "queue_density"))
-        omega = ("omega", self.omega, {"units": "rad/s", "long_name": "frequency"})
-        return xr.Dataset({"queue_density": density}, {"link": [*self.density], "omega": omega})
+        coords = labels(link=self.density, omega=self.omega)
+        return xr.Dataset({"queue_density": density}, coords)
 
     def to_xarray(self) -> xarray.Dataset:
         """Numbers of links and groups, with quantiles by `share` of the time."""
@@ -200,9 +200,7 @@ class Fluctuations(Result):
             own = [getattr(group, name) for group in groups]
             add("group", "flows", name, [v.mean for v in own])
             add("group", "flows", f"{name}_std", [v.std for v in own])
-        coords = {
-            "share": list(SHARES), "link": list(self.links), "group": list(self.flows),
-        }  # fmt: skip
+        coords = labels(share=SHARES, link=self.links, group=self.flows)
         names = ("status", "message", "margin", "frequency")
         return xr.Dataset(data, coords, {name: getattr(self, name) for name in names})
 

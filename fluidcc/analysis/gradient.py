@@ -79,7 +79,8 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
         ``mark_probability`` of a group (the mean over its flows), without its owner if there is
         only one; ``phase_margin``, ``gain_margin``, ``delay_margin``, ``gain_crossover``,
         ``phase_crossover``, ``decay_rate``, ``frequency``; ``cycle.period`` and extremes such as
-        ``cycle.link.queue.max``, ``cycle.flow.window.min``; or a function of the `Equilibrium` written with jax.numpy.
+        ``cycle.link.queue.max``, ``cycle.flow.window.min``; or a function of the
+        `Equilibrium` written with jax.numpy.
     over
         Paths of numbers, delays and flow numbers included; `n` scales a group as a whole.
 

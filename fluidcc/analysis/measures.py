@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.quantities import in_packets, units
+from fluidcc.quantities import BY_UNIT, about, in_packets, labels, units
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
@@ -194,10 +194,13 @@ class Gradient(Result):
 
         paths = list(self.derivatives)
         variables = {
-            "value": ((), self.value, {"units": self.unit}),
-            "derivative": ("parameter", [self.derivatives[path] for path in paths]),
-        }
-        units = [f"({self.unit}) / ({self.units[path]})" for path in paths]
-        coords = {"parameter": paths, "units": ("parameter", units)}
+            "value": ((), self.value, about("value", self.unit)),
+            "derivative": (
+                "parameter", [self.derivatives[path] for path in paths],
+                about("derivative", BY_UNIT),
+            ),
+        }  # fmt: skip
+        each = [f"({self.unit}) / ({self.units[path]})" for path in paths]
+        coords = labels(parameter=paths) | {"unit": ("parameter", each, about("unit"))}
         attrs = {"of": self.of, "status": self.status, "message": self.message}
         return xr.Dataset(variables, coords=coords, attrs=attrs)

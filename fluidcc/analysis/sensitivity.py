@@ -42,6 +42,7 @@ from fluidcc.model.simulate import (
     report,
 )  # fmt: skip
 from fluidcc.ops import Num
+from fluidcc.quantities import BY_UNIT, about, labels
 from fluidcc.result import Result
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths
@@ -133,13 +134,16 @@ class Sensitivity(Result):
             dataclasses.replace(self.run, links=links, flows=flows).to_xarray()
             for links, flows in self.slopes.values()
         ]
-        parameter = xr.DataArray(list(self.slopes), dims="parameter", name="parameter")
-        joined = xr.concat(each, dim=parameter, combine_attrs="drop")
+        joined = xr.concat(each, dim="parameter", combine_attrs="drop")
         for name in out.data_vars:
-            slope = joined[name].assign_attrs(units=f"{out[name].attrs['units']} / unit")
-            out[f"slope of {name}"] = slope
+            own = out[name].attrs
+            out[f"slope of {name}"] = joined[name].assign_attrs(
+                units=f"{own['units']} / {BY_UNIT}",
+                long_name=f"derivative by the parameter: {own['long_name']}",
+            )
         units = [unit_of(self.run.net, path) for path in self.slopes]
-        return out.assign_coords(unit=("parameter", units))
+        coords = labels(parameter=self.slopes) | {"unit": ("parameter", units, about("unit"))}
+        return out.assign_coords(coords)
 
 
 def sensitivity(

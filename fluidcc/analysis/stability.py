@@ -36,7 +36,7 @@ from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.analysis.scan import equilibrium_of
 from fluidcc.errors import extra
-from fluidcc.quantities import attributes
+from fluidcc.quantities import about, attributes
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Stability(Result):
             "root_real": ("root", np.real(self.roots), attributes("roots", "root_real")),
             "root_imag": ("root", np.imag(self.roots), attributes("roots", "root_imag")),
         }
-        unstable = ((), -1 if self.unstable is None else self.unstable, {"units": "1"})
+        unstable = ((), -1 if self.unstable is None else self.unstable, about("unstable"))
         out = xr.Dataset({**scalars, **roots, "unstable": unstable})
         out = out.merge(self.equilibrium.to_xarray())
         stable = -1 if self.stable is None else int(self.stable)

@@ -30,6 +30,7 @@ from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.ops import Num
 from fluidcc.programs import compiling, map_tree
+from fluidcc.quantities import about, about_parameter, attributes
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import axes_of, replace
@@ -115,21 +116,18 @@ class StabilityMap(Result):
         import xarray as xr
 
         dims, roots = tuple(self.axes), self.grid("rightmost")
+        counts = ("stable", "unstable", "certified", "proven")
         columns = {
-            "stable": (self.grid("stable").astype(int), "1"),
-            "unstable": (self.grid("unstable").astype(int), "1"),
-            "certified": (self.grid("certified").astype(int), "1"),
-            "proven": (self.grid("proven").astype(int), "1"),
-            "root_real": (np.real(roots), "1/s"),
-            "root_imag": (np.imag(roots), "rad/s"),
-            "status": (self.grid("status"), "1"),
-            "message": (self.grid("message"), "1"),
-        }
+            **{name: self.grid(name).astype(int) for name in counts},
+            "root_real": np.real(roots), "root_imag": np.imag(roots),
+            **{name: self.grid(name) for name in ("status", "message")},
+        }  # fmt: skip
+        variables: dict[Any, Any] = {k: (dims, v, about(k)) for k, v in columns.items()}
         for name in dict.fromkeys(name for p in self.points for name in p.queues):
             queue = [p.queues.get(name, np.nan) for p in self.points]
-            columns[f"{name}.queue"] = (np.reshape(queue, self.shape), "packet")
-        variables: dict[Any, Any] = {k: (dims, v, {"units": u}) for k, (v, u) in columns.items()}
-        coords = {a: (a, list(v), {"units": self.units[a]}) for a, v in self.axes.items()}
+            shaped = np.reshape(queue, self.shape)
+            variables[f"{name}.queue"] = (dims, shaped, attributes("links", "queue"))
+        coords = {a: (a, list(v), about_parameter(a, self.units[a])) for a, v in self.axes.items()}
         return xr.Dataset(variables, coords=coords)
 
     def __repr__(self) -> str:

@@ -27,7 +27,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Since
 from fluidcc.programs import compiled
-from fluidcc.quantities import attributes
+from fluidcc.quantities import attributes, labels
 from fluidcc.result import Result
 from fluidcc.scenario.network import Flows, Network, sees_marks, stands_still
 
@@ -128,7 +128,7 @@ class WindowDistribution(Result):
             for name in ("packet_share", "time_share")
         }
         moments = {k: v for k, v in self.to_dict().items() if v is not None and k != "summary"}
-        return xr.Dataset(shares, {"window": ("window", self.window, {"units": "packet"})}, moments)
+        return xr.Dataset(shares, labels(window=self.window), moments)
 
 
 class _Rules(NamedTuple):
@@ -455,8 +455,8 @@ class WindowDistributions(Result):
         values = np.array(rows, float).reshape(-1, len(SHARES))
         wanted = attributes("windows", "window_quantile")
         data["window_quantile"] = (("group", "share"), values, wanted)
-        labels = {"group": list(self.groups), "share": list(SHARES)}
-        return xr.Dataset(data, labels, {"status": self.status, "message": self.message})
+        coords = labels(group=self.groups, share=SHARES)
+        return xr.Dataset(data, coords, {"status": self.status, "message": self.message})
 
     def _each(self, name: str) -> np.ndarray:
         return np.array([getattr(own, name) for own in self.groups.values()], float)

@@ -1,5 +1,6 @@
 """Lists of scenarios, laws, quantities and figures; one scenario in full."""
 
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +17,18 @@ if TYPE_CHECKING:
 
     from fluidcc.scenario.network import Network
 
-_KINDS = ("scenarios", "laws", "quantities", "figures")
+_KINDS = ("scenarios", "laws", "keys", "quantities", "figures")
 
 
 def print_list(what: str, *, json: bool) -> None:
-    """Print the bundled scenarios, the laws, the quantities, or the figures of papers."""
+    """Print the bundled scenarios, the laws, the keys of scenarios, the quantities, or the figures
+    of papers.
+    """
     if what not in _KINDS:
         close = nearest(what, list(_KINDS), 1)
         raise ScenarioError([Fault("list", "", " or ".join(_KINDS), f"'{what}'", close)])
     listed = {
-        "scenarios": lambda: list(bundled.scenarios()), "laws": _laws,
+        "scenarios": lambda: list(bundled.scenarios()), "laws": _laws, "keys": _keys,
         "quantities": lambda: [q._asdict() for q in quantities.TABLE], "figures": _figures,
     }  # fmt: skip
     entries: Any = listed[what]()
@@ -35,6 +38,8 @@ def print_list(what: str, *, json: bool) -> None:
         _print_scenarios()
     elif what == "laws":
         _print_laws(entries)
+    elif what == "keys":
+        _print_keys(entries)
     elif what == "quantities":
         _print_quantities()
     else:
@@ -49,13 +54,47 @@ def _print_scenarios() -> None:
 
 
 def _print_quantities() -> None:
-    names = ("equilibrium", "fluid", "packets")
-    out = table("Quantities", "of", *names, "unit", "symbol", "meaning", left=7)
-    for q in quantities.TABLE:
-        cells = [getattr(q, engine) for engine in names]
-        cells[1] = cells[1] or q.run
-        out.add_row(q.kind, *cells, "" if q.unit == "1" else q.unit, q.symbol, q.meaning)
-    console().print(out)
+    """A table for each kind: a line for each name, and the results that have it."""
+    for kind, rows in itertools.groupby(quantities.TABLE, key=lambda q: q.kind):
+        out = _narrow(quantities.KINDS[kind], "name", "unit", "symbol", "meaning", "in")
+        for q in rows:
+            first = ("" if q.unit == "1" else q.unit, q.symbol, q.meaning)
+            for name, places in q.places.items():
+                out.add_row(name, *first, places)
+                first = ("", "", "")
+        console().print(out, "")
+
+
+def _narrow(title: str, *columns: str) -> "Table":
+    """An empty table for a terminal, whose names are in one line."""
+    out = table(title, *columns, left=len(columns), bare=True)
+    for column in out.columns[:2]:
+        column.no_wrap = True
+    return out
+
+
+def _keys() -> list[dict[str, Any]]:
+    """Every key of a scenario."""
+    from fluidcc.scenario.keys import keys
+
+    return [key._asdict() | {"required": key.required} for key in keys()]
+
+
+def _print_keys(entries: list[dict[str, Any]]) -> None:
+    """A table for each table of a scenario."""
+    from fluidcc.laws.parameters import ENGINES
+
+    for place, rows in itertools.groupby(entries, key=lambda key: key["path"].rpartition(".")[0]):
+        title = f"[{place}]" if place else "Scenario"
+        out = _narrow(title, "key", "default", "range", "meaning", "engines")
+        for key in rows:
+            about = {**key, "range": key["within"]}
+            default, within, meaning = _cells(about)
+            of = f" ({', '.join(key['laws'])})" if key["laws"] else ""
+            engines = "all" if len(key["engines"]) == len(ENGINES) else ", ".join(key["engines"])
+            shown = "required" if key["required"] else default
+            out.add_row(key["path"].rpartition(".")[2], shown, within, meaning + of, engines)
+        console().print(out, "")
 
 
 def _figures() -> list[dict[str, Any]]:

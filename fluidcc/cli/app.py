@@ -297,9 +297,9 @@ def show(scenario: str, changes: list[str] | None, latex: bool, json: bool) -> N
 
 
 @app.command("list", laws=True)
-@takes(what=word(None, "scenarios, laws, quantities or figures", str, "scenarios"), json=JSON)
+@takes(what=word(None, "scenarios, laws, keys, quantities or figures", str, "scenarios"), json=JSON)
 def list_(what: str, json: bool) -> None:
-    """Bundled scenarios, laws with their parameters, quantities, or figures of papers."""
+    """Bundled scenarios, laws with their parameters, keys of scenarios, quantities, or figures."""
     from fluidcc.cli import about
 
     about.print_list(what, json=json)

@@ -10,6 +10,12 @@ from typing import Any
 from fluidcc.module import static
 from fluidcc.ops import Num
 
+ENGINES = ("fluid", "population", "trains", "packets")
+"""What answers from a scenario: the fluid model of mean windows (equilibria, loops, trajectories),
+the population with its noise, trains of packets, and the packet simulator."""
+EVENTS = ENGINES[2:]
+"""Engines with single packets or trains of them."""
+
 _INTERVAL = re.compile(r"^([\[(])\s*(\S+)\s*,\s*(\S+)\s*([\])])$")
 
 
@@ -49,13 +55,16 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class Info:
-    """Description of a parameter: LaTeX symbol, unit, meaning, range (None: a choice)."""
+    """Description of a parameter: LaTeX symbol, unit, meaning, range (None: a choice), and the
+    engines that use it (empty: all of `ENGINES`, or of those that its table is for).
+    """
 
     symbol: str
     unit: str
     doc: str
     within: Interval | None = None
     choices: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -64,18 +73,27 @@ class Info:
 
 
 def param(
-    default: Any = dataclasses.MISSING, symbol: str = "", *, unit: str, doc: str, within: str
+    default: Any = dataclasses.MISSING,
+    symbol: str = "",
+    *,
+    unit: str,
+    doc: str,
+    within: str,
+    engines: tuple[str, ...] = (),
 ) -> Any:
-    """Field of a law or a network with a number: its default, symbol, unit, meaning and range."""
-    info = Info(symbol, unit, doc, Interval(within))
+    """Field of a law or a network with a number: its default, symbol, unit, meaning and range.
+
+    `engines` are those of `ENGINES` that use it, if others ignore it.
+    """
+    info = Info(symbol, unit, doc, Interval(within), engines=engines)
     return dataclasses.field(default=default, metadata={"info": info})
 
 
-def choice(default: str | bool, *options: str, doc: str) -> Any:
+def choice(default: str | bool, *options: str, doc: str, engines: tuple[str, ...] = ()) -> Any:
     """Field with one of a few words, or a yes/no if no options are given; part of the model's
     structure, so that changing it compiles anew.
     """
-    return static(default, info=Info("", "", doc, None, options))
+    return static(default, info=Info("", "", doc, None, options, engines))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,7 +57,12 @@ class OncePerRTT(AbstractReaction):
     source: ClassVar[str] = "rfc3168, section 6.1.2"
     growth: str = choice("all", "all", "clean", doc="ACKs that let the window grow")
     block: str = choice(
-        "exact", "exact", "poisson", "round_chain", doc="fluid: how a window of ACKs is counted"
+        "exact",
+        "exact",
+        "poisson",
+        "round_chain",
+        doc="how a window of ACKs is counted",
+        engines=("fluid",),
     )
 
     def shares(self, p: Num, w: Num) -> Shares:

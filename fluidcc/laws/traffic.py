@@ -8,14 +8,25 @@ from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractSource
-from fluidcc.laws.parameters import choice, param
+from fluidcc.laws.parameters import EVENTS, choice, param
 from fluidcc.ops import Num
 
-_FIRST = {"unit": "packet", "doc": "fluid: window of a new connection", "within": "(0, inf)"}
-_SHAPE = {"unit": "1", "within": "(1, inf)"}
+_FIRST = {
+    "unit": "packet",
+    "doc": "window of a new connection",
+    "within": "(0, inf)",
+    "engines": ("fluid",),
+}
+_SIZED = ("population", *EVENTS)
+_SHAPE = {"unit": "1", "within": "(1, inf)", "engines": EVENTS}
 _SIZE = {"unit": "packet", "within": "(0, inf)"}
 _TIME = {"unit": "s", "within": "(0, inf)"}
-_CUT = {"unit": "1", "doc": "largest over smallest size of cut_pareto", "within": "(1, 1e12]"}
+_CUT = {
+    "unit": "1",
+    "doc": "largest over smallest size of cut_pareto",
+    "within": "(1, 1e12]",
+    "engines": _SIZED,
+}
 
 
 NAMES = ("exponential", "constant", "pareto", "pareto2", "cut_pareto")
@@ -93,8 +104,8 @@ class AbstractFiles(AbstractSource):
 
     starts: ClassVar[bool] = True
     file: Num = param(12.0, "S", doc="mean size of a file", **_SIZE)
-    sizes: str = choice("exponential", *NAMES, doc="packets: distribution of the sizes")
-    shape: Num = param(1.2, "a_S", doc="shape of the sizes", **_SHAPE)
+    sizes: str = choice("exponential", *NAMES, doc="distribution of the sizes", engines=_SIZED)
+    shape: Num = param(1.2, "a_S", doc="shape of the sizes", **{**_SHAPE, "engines": _SIZED})
     cut: Num = param(60000.0, "c_S", **_CUT)
 
     def ending(self, rate: Num) -> Num:
@@ -128,7 +139,9 @@ class Web(AbstractFiles):
     source: ClassVar[str] = "misra2003, section 4.1"
     idle: Num = param(3.0, r"T_{\mathrm{off}}", doc="mean idle time", **_TIME)
     first: Num = param(2.0, "W_1", **_FIRST)
-    idles: str = choice("exponential", *NAMES[:4], doc="packets: distribution of the idle times")
+    idles: str = choice(
+        "exponential", *NAMES[:4], doc="distribution of the idle times", engines=EVENTS
+    )
     idle_shape: Num = param(1.5, "a_T", doc="shape of the idle times", **_SHAPE)
 
     def beginning(self) -> Num:
@@ -189,18 +202,29 @@ class Sessions(AbstractOpen):
     most: Num = param(1000.0, "N_S", unit="1", doc="number of sessions", within="[1, inf]")
     page_count: Num = param(10.0, "N_P", unit="1", doc="pages of a session", within="(1, inf)")
     page_gap: Num = param(10.0, "T_P", doc="mean time from page to page", **_TIME)
-    page_gaps: str = choice("pareto2", *NAMES[:4], doc="packets: distribution of these times")
+    page_gaps: str = choice(
+        "pareto2", *NAMES[:4], doc="distribution of these times", engines=EVENTS
+    )
     page_shape: Num = param(2.0, "a_P", doc="shape of these times", **_SHAPE)
     object_count: Num = param(3.0, "N_O", unit="1", doc="mean objects of a page", within="[1, inf)")
-    object_counts: str = choice("pareto2", *NAMES[:4], doc="packets: distribution of the objects")
+    object_counts: str = choice(
+        "pareto2", *NAMES[:4], doc="distribution of the objects", engines=EVENTS
+    )
     count_shape: Num = param(1.5, "a_N", doc="shape of their number", **_SHAPE)
     object_gap: Num = param(0.1, "T_O", doc="mean time from object to object", **_TIME)
-    object_gaps: str = choice("pareto2", *NAMES[:4], doc="packets: distribution of these times")
+    object_gaps: str = choice(
+        "pareto2", *NAMES[:4], doc="distribution of these times", engines=EVENTS
+    )
     gap_shape: Num = param(1.5, "a_O", doc="shape of these times", **_SHAPE)
     file: Num = param(12.0, "S", doc="mean size of an object", **_SIZE)
-    sizes: str = choice("pareto2", *NAMES, doc="packets: distribution of the sizes")
+    sizes: str = choice("pareto2", *NAMES, doc="distribution of the sizes", engines=_SIZED)
     ask: Num = param(
-        1.0, "S_G", unit="packet", doc="packets: size of a request; 0 for none", within="[0, inf)"
+        1.0,
+        "S_G",
+        unit="packet",
+        doc="size of a request; 0 for none",
+        within="[0, inf)",
+        engines=EVENTS,
     )
     first: Num = param(2.0, "W_1", **_FIRST)
 

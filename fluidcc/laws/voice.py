@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.laws.parameters import Info, Interval, check_fields, choice, param
+from fluidcc.laws.parameters import EVENTS, Info, Interval, check_fields, choice, param
 from fluidcc.module import Module, static
 from fluidcc.ops import Num
 
@@ -112,20 +112,25 @@ class Voice(Module):
     talk: Num = param(1.004, "T_a", unit="s", doc="mean talk spurt", within="(0, inf)")
     overhead: Num = param(0.0, "h", unit="1", doc="bytes of headers per byte", within="[0, inf)")
     frame: Num = param(
-        0.02, "T_f", unit="s", doc="packets: speech in each, rounded to bytes", within="(0, inf)"
-    )
+        0.02, "T_f", unit="s", doc="speech in each packet, rounded to bytes", within="(0, inf)",
+        engines=("population", *EVENTS),
+    )  # fmt: skip
     drain: Num = param(
-        0.02, "T_q", unit="s", doc="packets: time that a full queue of voice takes at its weight",
-        within="(0, inf]",
+        0.02, "T_q", unit="s", doc="time that a full queue of voice takes at its weight",
+        within="(0, inf]", engines=EVENTS,
     )  # fmt: skip
     share: Num = param(
         0.8, r"\phi_v", unit="1", doc="weight of voice; best effort has the rest", within="(0, 1)"
     )
     discipline: str = choice("wfq", "wfq", "fifo", doc="two queues by weights, or one for all")
     process: str = choice(
-        "mean", "mean", "modulated", doc="fluid: the mean rate, or calls and talkers at random"
+        "mean", "mean", "modulated", doc="the mean rate, or calls and talkers at random",
+        engines=("fluid",),
+    )  # fmt: skip
+    seed: int = static(
+        1,
+        info=Info("", "1", "seed of the random process", Interval("[0, inf)"), engines=("fluid",)),
     )
-    seed: int = static(1, info=Info("", "1", "of the random process", Interval("[0, inf)")))
 
     def __post_init__(self) -> None:
         """Raise ValueError for values out of range or that contradict each other."""

@@ -20,7 +20,7 @@ from fluidcc.model.fluid import as_fluid, varies, with_service
 from fluidcc.model.network_mesh import least_rate, uniform_mesh
 from fluidcc.model.network_system import blank, network_system, starts_late
 from fluidcc.model.rates import interpret_signal, known_load, received, starts_slowly
-from fluidcc.quantities import attributes
+from fluidcc.quantities import about, attributes
 from fluidcc.result import Result
 from fluidcc.scenario.network import LONGEST, Network
 
@@ -148,10 +148,11 @@ class Trajectory(Result):
         for name, run in self.links.items():
             for key in LINK_KEYS:
                 data[f"{name}.{key}"] = ("time", getattr(run, key), attributes("links", key))
-        coords: dict[str, Any] = {"time": ("time", self.time, {"units": "s"})}
+        coords: dict[str, Any] = {"time": ("time", self.time, about("time"))}
         for name, run in self.flows.items():
             dim = f"{name}.class"
-            coords[f"{name}.propagation"] = (dim, _propagation(self.net, name), {"units": "s"})
+            trips = _propagation(self.net, name)
+            coords[f"{name}.propagation"] = (dim, trips, about("propagation"))
             for key in FLOW_KEYS:
                 values = getattr(run, key)
                 data[f"{name}.{key}"] = (("time", dim), values, attributes("flows", key))

@@ -24,6 +24,7 @@ from fluidcc.optimize.problem import (
     worst_at,
 )
 from fluidcc.optimize.search import Active, Progress, SearchResult, search, trials
+from fluidcc.quantities import BY_UNIT, about, labels
 from fluidcc.result import Result, plain
 from fluidcc.results.compare import Comparison
 from fluidcc.scenario.network import Network
@@ -168,16 +169,22 @@ class Tradeoff(Result):
 
         paths = list(self.levels[0].values)
         data: dict[str, Any] = {
-            "best": ("level", [p.objective for p in self.levels], {"units": self.unit}),
-            "at": ("level", [p.quantity for p in self.levels], {"units": self.quantity_unit}),
-            "best_value": (
-                ("level", "parameter"), [[p.values[path] for path in paths] for p in self.levels]
+            "level_objective": (
+                "level", [p.objective for p in self.levels], about("level_objective", self.unit)
             ),
-            "level_status": ("level", [p.status for p in self.levels]),
+            "level_quantity": (
+                "level", [p.quantity for p in self.levels],
+                about("level_quantity", self.quantity_unit),
+            ),
+            "level_value": (
+                ("level", "parameter"), [[p.values[path] for path in paths] for p in self.levels],
+                about("level_value", BY_UNIT),
+            ),
+            "level_status": ("level", [p.status for p in self.levels], about("level_status")),
         }  # fmt: skip
-        coords = {
-            "level": ("level", [p.level for p in self.levels], {"units": self.quantity_unit}),
-            "parameter": paths,
+        levels = [p.level for p in self.levels]
+        coords = labels(parameter=paths) | {
+            "level": ("level", levels, about("level", self.quantity_unit))
         }
         return xr.Dataset(data, coords, {"traded": self.quantity})
 
@@ -274,18 +281,24 @@ class Optimum(Result):
         paths, rules = list(self.values), self.constraints
         ends = [[start.end[path] for path in paths] for start in self.starts]
         data: dict[str, Any] = {
-            "objective": ((), self.objective, {"units": self.unit}),
-            "value": ("parameter", [self.values[path] for path in paths]),
-            "constraint_value": ("constraint", [rule.value for rule in rules]),
-            "constraint_met": ("constraint", [rule.met for rule in rules]),
+            "objective": ((), self.objective, about("objective", self.unit)),
+            "value": ("parameter", [self.values[path] for path in paths], about("value", BY_UNIT)),
+            "constraint_value": (
+                "constraint",
+                [rule.value for rule in rules],
+                about("constraint_value", BY_UNIT),
+            ),
+            "constraint_met": ("constraint", [rule.met for rule in rules], about("constraint_met")),
         }
         if ends:
-            data["start_end"] = (("start", "parameter"), ends)
-            data["start_objective"] = ("start", [s.objective for s in self.starts])
-        coords = {
-            "parameter": paths, "units": ("parameter", list(self.units.values())),
-            "constraint": [rule.text for rule in rules],
-        }  # fmt: skip
+            data["start_end"] = (("start", "parameter"), ends, about("start_end", BY_UNIT))
+            data["start_objective"] = (
+                "start",
+                [s.objective for s in self.starts],
+                about("start_objective", self.unit),
+            )
+        coords = labels(parameter=paths, constraint=[rule.text for rule in rules])
+        coords["unit"] = ("parameter", list(self.units.values()), about("unit"))
         attrs = {
             "status": self.status, "message": self.message, "goal": self.goal, "sense": self.sense
         }  # fmt: skip

@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine.records import HISTOGRAM_FIRST, HISTOGRAM_PARTS
 from fluidcc.packets.plan import BackgroundPlan, PacketError, Plan
-from fluidcc.quantities import attributes, units
+from fluidcc.quantities import about, attributes, labels, units
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
@@ -405,17 +405,12 @@ def dataset(
     variables, kinds = {}, set()
     for name in runs[0]:
         kind = name.split("_")[0]
-        about = attributes("links" if kind == "link" else "flows", name, "series")
-        variables[name] = (("seed", "time", kind), np.stack([run[name] for run in runs]), about)
+        own = attributes("links" if kind == "link" else "flows", name, "series")
+        variables[name] = (("seed", "time", kind), np.stack([run[name] for run in runs]), own)
         kinds.add(kind)
     groups = [g for k, g in enumerate(net.flow_names) for _ in plan.members(k)]
-    coordinates = {
-        "seed": list(seeds),
-        "time": ("time", times, {"units": "s"}),
-        "link": list(net.link_names),
-        "group": list(net.flow_names),
-        "flow_group": ("flow", groups),
-    }
+    coordinates = labels(seed=seeds, time=times, link=net.link_names, group=net.flow_names)
+    coordinates["flow_group"] = ("flow", groups, about("flow_group"))
     known = {"seed", "time", *kinds, *(["flow_group"] * ("flow" in kinds))}
     return xr.Dataset(variables, {k: v for k, v in coordinates.items() if k in known})
 
@@ -562,16 +557,13 @@ class PacketRuns(Result):
             for metric in units("packets", part):
                 if metric in known and metric != "flow_goodput":
                     every = [[r[part][n].get(metric, math.nan) for n in names] for r in self.runs]
-                    about = attributes(part, metric, "packets")
-                    variables[f"{dim}_{metric}"] = (("seed", dim), every, about)
+                    own = attributes(part, metric, "packets")
+                    variables[f"{dim}_{metric}"] = (("seed", dim), every, own)
         flows = [sum((g["flow_goodput"] for g in r["flows"].values()), ()) for r in self.runs]
         variables["flow_goodput"] = (("seed", "flow"), flows, attributes("flows", "flow_goodput"))
         groups = [k for k, g in self.runs[0]["flows"].items() for _ in g["flow_goodput"]]
-        coordinates = {
-            "seed": list(self.seeds),
-            "link": list(self.runs[0]["links"]),
-            "group": list(self.runs[0]["flows"]),
-            "flow_group": ("flow", groups),
-        }
+        parts = self.runs[0]
+        coordinates = labels(seed=self.seeds, link=parts["links"], group=parts["flows"])
+        coordinates["flow_group"] = ("flow", groups, about("flow_group"))
         metrics = xr.Dataset(variables, coordinates, {"until": self.until, "warmup": self.warmup})
         return metrics if self.series is None else metrics.merge(self.series, compat="identical")

@@ -24,7 +24,7 @@ from fluidcc.packets.accounts import half_width, shortest
 from fluidcc.packets.hooks import compile_ahead
 from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
-from fluidcc.quantities import in_packets
+from fluidcc.quantities import BY_UNIT, about, in_packets, labels
 from fluidcc.result import Result, plain
 from fluidcc.results.levels import (
     LEVELS,
@@ -171,12 +171,14 @@ class Comparison(Result):
             "recommended", *_DIFFERENCES,
         )  # fmt: skip
         data: dict[str, Any] = {
-            c: ("quantity", np.array([getattr(r, c) for r in self.rows], float)) for c in columns
-        }
-        coords = {
-            "quantity": [r.name for r in self.rows],
-            "unit": ("quantity", [r.unit for r in self.rows]),
-        }
+            c: (
+                "quantity", np.array([getattr(r, c) for r in self.rows], float),
+                about(c, "" if c in _DIFFERENCES else BY_UNIT),
+            )
+            for c in columns
+        }  # fmt: skip
+        coords = labels(quantity=[r.name for r in self.rows])
+        coords["unit"] = ("quantity", [r.unit for r in self.rows], about("unit"))
         attrs = {
             "until_s": self.until, "warmup_s": self.warmup, "status": self.equilibrium.status,
             "message": self.equilibrium.message, "level": self.level,

@@ -26,7 +26,7 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.load_code import Exact
 from fluidcc.laws.marking import Plain
-from fluidcc.laws.parameters import check_fields, choice, param
+from fluidcc.laws.parameters import EVENTS, check_fields, choice, param
 from fluidcc.laws.reaction import PerMark, Recovery
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.voice import Voice
@@ -48,10 +48,18 @@ class Start(NamedTuple):
 class LinkInitial(Module):
     """The constant history of a link in the fluid model."""
 
-    queue: Num = param(0.0, "q_0", unit="packet", doc="queue before the start", within="[0, inf)")
-    average: Num = param(
-        0.0, "v_0", unit="packet", doc="average queue before the start", within="[0, inf)"
+    queue: Num = param(
+        0.0,
+        "q_0",
+        unit="packet",
+        doc="queue before the start",
+        within="[0, inf)",
+        engines=("fluid",),
     )
+    average: Num = param(
+        0.0, "v_0", unit="packet", doc="average queue before the start", within="[0, inf)",
+        engines=("fluid", *EVENTS),
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
@@ -61,8 +69,17 @@ class LinkInitial(Module):
 class FlowsInitial(Module):
     """The constant history of a group of flows in the fluid model."""
 
-    window: Num = param(2.0, "W_0", unit="packet", doc="window before the start", within="(0, inf)")
-    slow_start: bool = choice(False, doc="fluid: begin in slow start, which the first signal ends")
+    window: Num = param(
+        2.0,
+        "W_0",
+        unit="packet",
+        doc="window before the start",
+        within="(0, inf)",
+        engines=("fluid",),
+    )
+    slow_start: bool = choice(
+        False, doc="begin in slow start, which the first signal ends", engines=("fluid",)
+    )
 
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
@@ -92,8 +109,9 @@ class Link(Module):
         within="[0, inf)",
     )  # fmt: skip
     cross_sizes: str = choice(
-        "constant", "constant", "exponential", doc="packets: sizes of the cross traffic's, Poisson"
-    )
+        "constant", "constant", "exponential", doc="sizes of the cross traffic's packets, Poisson",
+        engines=("population", "packets"),
+    )  # fmt: skip
     voice: Voice | None = None
     initial: LinkInitial = LinkInitial()
 
@@ -142,8 +160,8 @@ class Flows(Module):
         within="[0, inf)",
     )
     access_capacity: Num = param(
-        float("inf"), "C_a", unit="packet/s", doc="packets: rate of each access link",
-        within="(0, inf]",
+        float("inf"), "C_a", unit="packet/s", doc="rate of each access link",
+        within="(0, inf]", engines=EVENTS,
     )  # fmt: skip
     start: Start = Start()
     initial: FlowsInitial = FlowsInitial()
@@ -184,11 +202,16 @@ class Network(Module):
 
     links: tuple[Link, ...]
     flows: tuple[Flows, ...]
-    rates: str = choice("ack", "ack", "mgt", "self_clocked", doc="what clocks the senders")
-    delay: str = choice("explicit", "explicit", "fifo", doc="which clock the round trip uses")
+    rates: str = choice(
+        "ack", "ack", "mgt", "self_clocked", doc="what clocks the senders", engines=("fluid",)
+    )
+    delay: str = choice(
+        "explicit", "explicit", "fifo", doc="which clock the round trip uses", engines=("fluid",)
+    )
     closure: str = choice(
         "mean", "mean", "population",
         doc="what rules act on: the mean window, or the windows of all flows",
+        engines=("fluid", "population"),
     )  # fmt: skip
     link_names: tuple[str, ...] = static(("bottleneck",))
     flow_names: tuple[str, ...] = static(("flows",))

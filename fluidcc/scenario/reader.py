@@ -126,8 +126,12 @@ class Reader:
             if name in reserved:
                 self.fault(path, NOT_YET, got(raw[name]))
             else:
-                listed = ", ".join(names) or "nothing"
-                self.fault(path, f"one of {listed}", f"the key '{name}'", nearest(name, names, 1))
+                from fluidcc.scenario.keys import spelt  # it knows what is read here
+
+                expected = spelt(name)
+                close = () if expected else nearest(name, names, 1)
+                expected = expected or f"one of {', '.join(names) or 'nothing'}"
+                self.fault(path, expected, f"the key '{name}'", close)
 
     def missing(self, key: str, info: Info) -> Any:
         """Note that a required value is missing."""

@@ -13,21 +13,28 @@ from types import MappingProxyType
 from typing import Any
 
 from fluidcc.laws.law import AbstractFeedback, AbstractReaction, AbstractWindowLaw
-from fluidcc.laws.parameters import choice, infos, param
+from fluidcc.laws.parameters import EVENTS, choice, infos, param
 from fluidcc.scenario.network import Flows
 from fluidcc.scenario.reader import FAULTY, LABELS, Laws, Reader, got, sound
+
+_POPULATION = ("population", *EVENTS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SenderOptions:
     """Rules of a packet sender apart from its window law; defaults are those of ns-2.35.
 
-    The receiver's window is `max_window` of the window law.
+    The receiver's window is `max_window` of the window law. Trains and packets follow them, unless
+    the rule says who does.
     """
 
-    profile: str = choice("ns-2.35", "ns-2.35", "ns-2.1b8a", doc="set of defaults")
+    profile: str = choice(
+        "ns-2.35", "ns-2.35", "ns-2.1b8a", doc="set of defaults", engines=_POPULATION
+    )
     tick: float = param(0.01, unit="s", doc="clock of the round-trip timer", within="[1e-6, 10]")
-    min_rto: float = param(0.2, unit="s", doc="smallest retransmission timeout", within="[0, 60]")
+    min_rto: float = param(
+        0.2, unit="s", doc="smallest retransmission timeout", within="[0, 60]", engines=_POPULATION
+    )
     max_rto: float = param(
         60.0, unit="s", doc="largest retransmission timeout", within="[0.1, 1e6]"
     )
@@ -35,46 +42,59 @@ class SenderOptions:
         3.0, unit="s", doc="timeout before the first sample", within="[0.01, 60]"
     )
     initial_window: float = param(
-        2.0, unit="packet", doc="window of the first data", within="[1, 1e6]"
+        2.0, unit="packet", doc="window of the first data", within="[1, 1e6]", engines=_POPULATION
     )
     initial_ssthresh: float = param(
         inf, unit="packet", within="[1, inf]",
-        doc="slow start ends here at first; at most the receiver's window",
+        doc="slow start ends here at first; at most the receiver's window", engines=_POPULATION,
     )  # fmt: skip
     syn: bool = choice(True, doc="a small packet opens the connection")
     syn_size: float = param(40.0, unit="B", doc="size of that packet", within="[1, 65535]")
     ack_size: float = param(40.0, unit="B", doc="size of an acknowledgement", within="[1, 65535]")
-    quench_size: float = param(56.0, unit="B", doc="size of a source quench", within="[1, 65535]")
+    quench_size: float = param(
+        56.0, unit="B", doc="size of a source quench", within="[1, 65535]", engines=("packets",)
+    )
     dup_acks: int = param(3, unit="1", doc="duplicate ACKs that mean a loss", within="[1, 100]")
-    limited_transmit: bool = choice(True, doc="send new data on the duplicate ACKs before that")
+    limited_transmit: bool = choice(
+        True, doc="send new data on the duplicate ACKs before that", engines=_POPULATION
+    )
     one_fast_retransmit: bool = choice(
         True, doc="at most one fast retransmit per window of data (ns-2's bugFix_)"
     )
-    integer_windows: bool = choice(False, doc="windows are truncated before and after a cut")
+    integer_windows: bool = choice(
+        False, doc="windows are truncated before and after a cut", engines=_POPULATION
+    )
     window_validation: bool = choice(
         False,
         doc="a window grows only while full; it decays where data or the receiver's window do not "
         "fill it for a timeout, or nothing is sent for one (RFC 2861, section 3)",
+        engines=("packets",),
     )
     partial_deflation: bool = choice(
-        True, doc="a partial ACK takes the packets it covers off the window"
+        True, doc="a partial ACK takes the packets it covers off the window", engines=("packets",)
     )
     partial_timer_once: bool = choice(
-        True, doc="only the first partial ACK of a recovery restarts the timer"
+        True,
+        doc="only the first partial ACK of a recovery restarts the timer",
+        engines=("packets",),
     )
     recovery_burst: int = param(
         2, unit="packet", within="[0, 1e6]",
         doc="most that NewReno sends on one ACK in a recovery; 0 for any number",
+        engines=("packets",),
     )  # fmt: skip
     recovery: str = choice("law", "law", "reno", "newreno", "sack", doc="how losses are repaired")
     echo: str = choice(
         "law", "law", "packet", "sticky",
         doc="receiver's echo of marks: of each packet, or until the sender confirms",
+        engines=_POPULATION,
     )  # fmt: skip
-    grow_on_echo: bool = choice(False, doc="windows grow on ACKs that carry a sticky echo")
+    grow_on_echo: bool = choice(
+        False, doc="windows grow on ACKs that carry a sticky echo", engines=_POPULATION
+    )
     overhead: float = param(
         0.0, unit="s", doc="each send waits for a time uniform between 0 and this",
-        within="[0, 10]",
+        within="[0, 10]", engines=("packets",),
     )  # fmt: skip
     choice_waiting: int = param(
         2, unit="1", within="[0, 1e6]",

@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import xarray as xr
 
+from fluidcc.quantities import about, about_parameter, known
 from fluidcc.sweep.grid import Grid
 
 if TYPE_CHECKING:
@@ -39,19 +40,21 @@ def with_outcome(table: xr.Dataset, status: Any, message: Any, failed: Any) -> x
     """A table with the variables `OUTCOME` added, of values (P,)."""
     values = (status, message, np.asarray(failed, np.int8))
     return table.assign(
-        {k: (POINT, _plain(np.asarray(v))) for k, v in zip(OUTCOME, values, strict=True)}
+        {k: (POINT, _plain(np.asarray(v)), about(k)) for k, v in zip(OUTCOME, values, strict=True)}
     )
 
 
 def table_of(data: xr.Dataset, numbers: Any, over: Sequence[str] = ()) -> xr.Dataset:
     """A dataset as a table: of one point, or of the points of a grid `over` these dimensions."""
     count, sizes = len(numbers), data.sizes
-    variables: dict[Any, Any] = {d: np.arange(n) for d, n in sizes.items() if d not in over}
+    variables: dict[Any, Any] = {
+        d: (d, np.arange(n), known(str(d))) for d, n in sizes.items() if d not in over
+    }
     for name, variable in {**data.variables, **_attributes(data)}.items():
         if name in over:
             continue
         if name in sizes:
-            variables[name] = _plain(variable.values)
+            variables[name] = (name, _plain(variable.values), variable.attrs)
             continue
         dims = [d for d in variable.dims if d not in over]
         expanded = variable.set_dims({**{d: sizes[d] for d in over}, **variable.sizes})
@@ -65,7 +68,7 @@ def table_of(data: xr.Dataset, numbers: Any, over: Sequence[str] = ()) -> xr.Dat
 def _attributes(data: xr.Dataset) -> dict[Any, xr.Variable]:
     """The attributes of a dataset, without the outcome, as variables."""
     return {
-        name: xr.Variable((), value, {_ATTRIBUTE: 1})
+        name: xr.Variable((), value, {_ATTRIBUTE: 1, **known(str(name))})
         for name, value in data.attrs.items()
         if name not in (*OUTCOME, *data.variables)
     }
@@ -172,7 +175,7 @@ def dataset(grid: Grid, table: xr.Dataset) -> xr.Dataset:
             gridded = values.reshape(*grid.shape, *values.shape[1:])
             variables[name] = ((*grid.axes, *dims), gridded, attributes)
     for path, values in grid.axes.items():
-        variables[path] = (path, list(values), {"units": grid.units[path]})
+        variables[path] = (path, list(values), about_parameter(path, grid.units[path]))
     return xr.Dataset(variables, attrs=attrs).set_coords(coords)
 
 
@@ -200,7 +203,9 @@ def tabulate(points: Sequence["Point"], numbers: Any) -> xr.Dataset:
     for same in by_structure.values():
         own, (first, *_), rows = zip(*same, strict=True)
         stacked: dict[Any, Any] = {POINT: np.asarray(numbers)[list(own)]}
-        stacked |= {d: _plain(first[d].values) for d in first.sizes}
+        stacked |= {
+            d: (d, _plain(first[d].values), first[d].attrs or known(str(d))) for d in first.sizes
+        }
         for name in (name for name in rows[0] if name not in stacked):
             values = np.stack([_plain(row[name].values) for row in rows])
             stacked[name] = ((POINT, *rows[0][name].dims), values, rows[0][name].attrs)

@@ -46,7 +46,7 @@ def test_shares_moments_and_quantiles_belong_together():
     assert found.window_mean == pytest.approx(1 / float(found.packet_share @ (1 / found.window)))
     assert found.quantile(0.1) < found.quantile(0.5) < found.window_mean * 1.1
     assert found.window_bias == pytest.approx(found.window_fluid / found.window_mean - 1)
-    assert found.to_xarray()["time"].sum() == pytest.approx(1)
+    assert found.to_xarray()["time_share"].sum() == pytest.approx(1)
     assert "fluid / mean - 1" in repr(found)
 
 

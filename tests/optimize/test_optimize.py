@@ -116,8 +116,8 @@ def test_tradeoffs_follow_the_closed_form():
     told = json.loads(json.dumps(best.to_dict()))["tradeoff"]
     assert [level["status"] for level in told["levels"]] == ["ok"] * 3
     data = best.to_xarray()
-    np.testing.assert_allclose(data["best"], marks, rtol=1e-9)
-    assert data["best_value"].dims == ("level", "parameter")
+    np.testing.assert_allclose(data["level_objective"], marks, rtol=1e-9)
+    assert data["level_value"].dims == ("level", "parameter")
 
 
 def test_settling_and_variation_of_a_known_queue():

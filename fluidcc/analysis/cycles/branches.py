@@ -28,6 +28,7 @@ from fluidcc.analysis.cycles.result import Cycle
 from fluidcc.analysis.cycles.verb import CornerError, Subject, check, cycle, result_of, subject_of
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.scan import Scale, ends_of, family, scale_of, unit_of
+from fluidcc.quantities import about, about_parameter, attributes
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
@@ -125,18 +126,18 @@ class Cycles(Result):
         values = [value for branch in self.branches for value in branch.values]
         leading = [max((abs(mu) for mu in c.floquet[1:]), default=0.0) for c in found]
         data: dict[str, Any] = {
-            "branch": ("point", number),
-            "value": ("point", values, {"units": self.unit}),
-            "period": ("point", [c.period for c in found], {"units": "s"}),
-            "leading_multiplier": ("point", leading),
-            "status": ("point", [c.status for c in found]),
+            "branch": ("point", number, about("branch")),
+            "value": ("point", values, about_parameter(self.path, self.unit)),
+            "period": ("point", [c.period for c in found], about("period")),
+            "leading_multiplier": ("point", leading, about("leading_multiplier")),
+            "status": ("point", [c.status for c in found], about("status")),
         }
         for name in found[0].links if found else ():
             for k, end in enumerate(("min", "max")):
                 queues = [c.links[name].queue[k] for c in found]
-                data[f"{name}.queue_{end}"] = ("point", queues, {"units": "packet"})
+                data[f"{name}.queue_{end}"] = ("point", queues, attributes("links", "queue"))
         for k in range(len(found[0].states) if found else 0):
-            data[f"state_{k}"] = (("point", "extreme"), [c.states[k] for c in found])
+            data[f"state_{k}"] = (("point", "extreme"), [c.states[k] for c in found], about("y"))
         return xr.Dataset(data, attrs={"path": self.path, "message": self.message})
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fluidcc.analysis.cycles.orbit import Array, Orbit
+from fluidcc.quantities import about, attributes, labels
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
@@ -133,27 +134,26 @@ class Cycle(Result):
         """One period as a labelled dataset with units, period and multipliers."""
         import xarray as xr
 
-        ends = ["least", "greatest"]
         data: dict[str, Any] = {
-            "period": ((), np.nan if self.period is None else self.period, {"units": "s"}),
-            "floquet_real": ("multiplier", [mu.real for mu in self.floquet]),
-            "floquet_imaginary": ("multiplier", [mu.imag for mu in self.floquet]),
+            "period": ((), np.nan if self.period is None else self.period, about("period")),
+            "floquet_real": ("multiplier", [mu.real for mu in self.floquet], about("floquet_real")),
+            "floquet_imag": ("multiplier", [mu.imag for mu in self.floquet], about("floquet_imag")),
         }
         for name, link in self.links.items():
             for key in ("queue", "average"):
                 values = list(getattr(link, key))
-                data[f"{name}.{key}"] = ("extreme", values, {"units": "packet"})
+                data[f"{name}.{key}"] = ("extreme", values, attributes("links", key))
         for name, group in self.flows.items():
             dims = (f"{name}.class", "extreme")
-            data[f"{name}.window"] = (dims, np.array(group.window), {"units": "packet"})
+            data[f"{name}.window"] = (dims, np.array(group.window), attributes("flows", "window"))
         if self.states:
-            data["states"] = (("state", "extreme"), np.array(self.states))
-        coords: dict[str, Any] = {"extreme": ends}
+            data["y"] = (("state", "extreme"), np.array(self.states), about("y"))
+        coords = labels(extreme=["least", "greatest"])
         if self.course is not None:
-            unit = {"units": "packet" if self.links else "1"}
-            coords["phase"] = ("phase", np.linspace(0.0, 1.0, len(self.course.time)))
-            data["time"] = ("phase", self.course.time, {"units": "s"})
+            coords |= labels(phase=np.linspace(0.0, 1.0, len(self.course.time)))
+            data["time"] = ("phase", self.course.time, about("time"))
             for name, values in self.course.values.items():
+                unit = data[name][-1] if name in data else about("y")
                 data[f"{name}.course"] = ("phase", values, unit)
         return xr.Dataset(data, coords, {"status": self.status, "message": self.message})
 

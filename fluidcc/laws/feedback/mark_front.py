@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from fluidcc.laws.law import AbstractFeedback, MarkingPoint
-from fluidcc.laws.parameters import choice
+from fluidcc.laws.parameters import EVENTS, choice
 
 
 class MarkFront(AbstractFeedback):
@@ -16,7 +16,11 @@ class MarkFront(AbstractFeedback):
     name: ClassVar[str] = "mark_front"
     source: ClassVar[str] = "durresi2001, section 3"
     when: str = choice(
-        "start", "start", "end", doc="packets: marked as the transmission starts, or as it ends"
+        "start",
+        "start",
+        "end",
+        doc="marked as the transmission starts, or as it ends",
+        engines=EVENTS,
     )
 
     @property

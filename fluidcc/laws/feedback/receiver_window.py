@@ -26,7 +26,8 @@ class ReceiverWindow(AbstractFeedback):
         0.0,
         r"\rho",
         unit="1",
-        doc="fluid: 0 if a modified ACK costs one packet of flight, 1 if all but one",
+        doc="0 if a modified ACK costs one packet of flight, 1 if all but one",
+        engines=("fluid",),
         within="[0, 1]",
     )
 

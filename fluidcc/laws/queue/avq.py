@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State
-from fluidcc.laws.parameters import param, state
+from fluidcc.laws.parameters import EVENTS, param, state
 from fluidcc.module import static
 from fluidcc.ops import Num
 
@@ -35,7 +35,8 @@ class AVQ(AbstractQueueLaw):
         math.inf,
         r"\tilde B",
         unit="packet",
-        doc="packets: room of the virtual queue; inf for that of the link",
+        doc="room of the virtual queue; inf for that of the link",
+        engines=EVENTS,
         within="[1, inf]",
     )
     follows_queue: bool = static(False)

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal
-from fluidcc.laws.parameters import choice, param, state
+from fluidcc.laws.parameters import EVENTS, choice, param, state
 from fluidcc.ops import Num
 
 _FULL = 1 - 1e-9  # a buffer filled up to round-off is full
@@ -35,7 +35,7 @@ class BLUE(AbstractQueueLaw):
         "queue", "queue", "loss", doc="steps up: by a queue above the threshold, or reaching it"
     )
     random_freeze: bool = choice(
-        False, doc="packets: freeze times drawn uniformly between 0 and twice their mean"
+        False, doc="freeze times drawn uniformly between 0 and twice their mean", engines=EVENTS
     )
 
     def tick_interval(self) -> tuple[Num, Num]:

@@ -17,7 +17,9 @@ class ModifiedLoadFactor(AbstractAdaptiveRED, AbstractLoadFactor):
 
     name: ClassVar[str] = "modified_load_factor"
     source: ClassVar[str] = "qazi2010, section 5.2; floyd2001"
-    pole: str = choice("arrivals", "arrivals", doc="fluid: both averages see what arrives")
+    pole: str = choice(
+        "arrivals", "arrivals", doc="both averages see what arrives", engines=("fluid",)
+    )
 
     def on_arrival(self, x: State, seen: Arrival) -> State:
         """Count arrivals, and move both averages."""

@@ -40,9 +40,15 @@ class AbstractRED(AbstractQueueLaw):
         0.002, "w_q", unit="1", doc="weight of one sample in the average", within="(0, 1)"
     )
     gentle: bool = choice(False, doc="p rises to 1 between max_th and 2 max_th")
-    bytes: bool = choice(False, doc="packets: queue in bytes, p in proportion to the packet's size")
+    bytes: bool = choice(
+        False, doc="queue in bytes, p in proportion to the packet's size", engines=("packets",)
+    )
     pole: str = choice(
-        "capacity", "capacity", "arrivals", doc="fluid: rate at which the average is updated"
+        "capacity",
+        "capacity",
+        "arrivals",
+        doc="rate at which the average is updated",
+        engines=("fluid",),
     )
     spreading: AbstractMarkSpacing = dataclasses.field(
         default_factory=Geometric, metadata={"info": _SPREADING}

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State
-from fluidcc.laws.parameters import choice, param
+from fluidcc.laws.parameters import EVENTS, choice, param
 from fluidcc.ops import Num
 
 
@@ -24,7 +24,7 @@ class Threshold(AbstractQueueLaw):
     when: str = choice("exceeds", "exceeds", "reaches", doc="queue > at, or queue >= at")
     counts: str = choice(
         "system", "system", "waiting",
-        doc="packets: the packet in service and the one judged count, or only those waiting",
+        doc="the packet in service and the one judged count, or only those waiting", engines=EVENTS,
     )  # fmt: skip
 
     @property
