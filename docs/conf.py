@@ -29,7 +29,8 @@ extensions = [
     "made",
     "signatures",
 ]
-parts = ["papers/counts.md", "theory/beside.md"]  # of other pages
+made_tables = ["scenario_keys_tables.md", "quantities_tables.md"]
+parts = ["papers/counts.md", "theory/beside.md", *made_tables]  # of other pages
 exclude_patterns = ["_build", "_ext", "papers/figures", "tutorials", *parts]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "attrs_inline", "deflist", "colon_fence"]

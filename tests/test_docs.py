@@ -2,7 +2,9 @@
 
 import importlib
 import json
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,9 @@ from fluidcc.bundled.validation.lab.experiments import PAPERS
 from fluidcc.bundled.validation.lab.judging import VERDICTS
 from fluidcc.bundled.validation.lab.ledger import claims
 from fluidcc.laws.registry import LAWS
+from fluidcc.quantities import TABLE
+from fluidcc.scenario.build import build
+from fluidcc.scenario.keys import keys
 
 DOCS = Path(__file__).parents[1] / "docs"
 KEPT = json.loads((DOCS / "papers" / "verdicts.json").read_text(encoding="utf-8"))
@@ -67,3 +72,30 @@ def test_the_pages_on_laws_have_every_law_and_none_without_its_parameters(extens
         page = pages[f"laws/{kind}.md"]
         assert [f"## `{name}`" in page for name in laws] == [True] * len(laws)
     assert r"\dot W &= " in pages["laws/window.md"] and "`w_q`" in pages["laws/queue.md"]
+
+
+def merged(table, changes):
+    """A scenario with tables of links and groups laid over its own."""
+    both = {**table}
+    for name, value in changes.items():
+        deep = isinstance(value, dict) and isinstance(table.get(name), dict) and "law" not in value
+        both[name] = merged(table[name], value) if deep else value
+    return both
+
+
+def test_what_the_page_on_scenarios_says_is_read():
+    page = (DOCS / "scenario_keys.md").read_text(encoding="utf-8")
+    texts = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    base, *changes = map(tomllib.loads, texts)
+    build(base, "base")
+    for change in changes:
+        build(merged(base, change), str(change))
+    assert len(changes) > 15
+
+
+def test_pages_have_every_key_and_every_quantity(extension):
+    pages = extension("key_pages").pages()
+    for key in keys():
+        assert f"| `{key.path.rpartition('.')[2]}` |" in pages["scenario_keys_tables.md"]
+    for name in (name for row in TABLE for name in row.names):
+        assert f"| `{name}` |" in pages["quantities_tables.md"]

@@ -202,11 +202,12 @@ def _parameters(law: type[Law], apart: type[Law] | None = None) -> Iterator[str]
         words = LAWS.get(name) or info.words  # a law within a law by its name
         within = f"{info.within}" if info.within else ", ".join(f"`{c}`" for c in words)
         within = within.replace(" ", "\u00a0")
-        yield f"| `{name}` | {symbol} | {_default(default, info.unit)} | {within} | {info.doc} |"
+        shown = shown_default(default, info.unit)
+        yield f"| `{name}` | {symbol} | {shown} | {within} | {info.meaning} |"
     yield ""
 
 
-def _default(default: Any, unit: str) -> str:
+def shown_default(default: Any, unit: str) -> str:
     """A default with its unit; empty if it is another law, or has to be given."""
     if isinstance(default, bool):
         return str(default).lower()

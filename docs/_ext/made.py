@@ -4,6 +4,7 @@ from pathlib import Path
 
 import beside_page
 import cli_page
+import key_pages
 import law_pages
 import paper_pages
 import reference
@@ -13,7 +14,7 @@ from sphinx.application import Sphinx
 def _write(app: Sphinx) -> None:
     """Write the pages; those that stay the same keep their time, so that builds are short."""
     home = Path(app.srcdir)
-    for module in (reference, cli_page, law_pages, paper_pages, beside_page):
+    for module in (reference, cli_page, key_pages, law_pages, paper_pages, beside_page):
         for name, text in module.pages().items():
             file = home / name
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -81,19 +81,22 @@ def _keys() -> list[dict[str, Any]]:
 
 
 def _print_keys(entries: list[dict[str, Any]]) -> None:
-    """A table for each table of a scenario."""
+    """A table for each table of a scenario, and within it for keys of the same laws."""
     from fluidcc.laws.parameters import ENGINES
 
-    for place, rows in itertools.groupby(entries, key=lambda key: key["path"].rpartition(".")[0]):
-        title = f"[{place}]" if place else "Scenario"
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for key in entries:
+        place, laws = key["path"].rpartition(".")[0], ", ".join(key["laws"])
+        groups.setdefault((place, laws), []).append(key)
+    for (place, laws), rows in groups.items():
+        title = (f"[{place}] {laws}" if place else "Scenario").strip()
         out = _narrow(title, "key", "default", "range", "meaning", "engines")
         for key in rows:
             about = {**key, "range": key["within"]}
             default, within, meaning = _cells(about)
-            of = f" ({', '.join(key['laws'])})" if key["laws"] else ""
             engines = "all" if len(key["engines"]) == len(ENGINES) else ", ".join(key["engines"])
             shown = "required" if key["required"] else default
-            out.add_row(key["path"].rpartition(".")[2], shown, within, meaning + of, engines)
+            out.add_row(key["path"].rpartition(".")[2], shown, within, meaning, engines)
         console().print(out, "")
 
 
@@ -129,7 +132,7 @@ def _laws() -> dict[str, dict[str, Any]]:
             within = str(info.within) if info.within else list(LAWS.get(name) or info.words)
             plain = default if isinstance(default, str | int | float) else None
             out[name] = {
-                "default": plain, "unit": info.unit, "meaning": info.doc, "range": within,
+                "default": plain, "unit": info.unit, "meaning": info.meaning, "range": within,
             }  # fmt: skip
         return out
 
@@ -203,7 +206,7 @@ def _values(title: str, values: Any, net: "Network") -> "Table":
             value = leaf(values, path)
             if path.startswith(f"{kind}.{name}.") and value is not None:
                 info = info_at(net, path)
-                unit, doc = (info.unit, info.doc) if info else ("", "")
+                unit, doc = (info.unit, info.meaning) if info else ("", "")
                 out.add_row(path, _shown(value), "" if unit == "1" else unit, doc)
         out.add_section()
     return out

@@ -67,6 +67,11 @@ class Info:
     engines: tuple[str, ...] = ()
 
     @property
+    def meaning(self) -> str:
+        """What it is, with the engines that use it if others ignore it."""
+        return f"{self.doc} ({', '.join(self.engines)})" if self.engines else self.doc
+
+    @property
     def words(self) -> tuple[str, ...]:
         """Values of a choice, as they are typed; empty for a number."""
         return () if self.within is not None else self.choices or ("true", "false")

@@ -160,7 +160,7 @@ ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
              'capacity = "10 Mbit/s" of links'),
             ("latency propagation prop_delay one_way_delay owd", f"{_LINK}.delay",
              'delay = "5 ms" of links, one way, or rtt = "80 ms" of flows, both ways'),
-            ("base_rtt min_rtt round_trip", f"{_FLOWS}.rtt", 'rtt = "80 ms" of flows, both ways'),
+            ("base_rtt round_trip", f"{_FLOWS}.rtt", 'rtt = "80 ms" of flows, both ways'),
             ("mtu mss segment_size pkt_size", f"{_LINK}.packet_size",
              'packet_size = "1000 B" of links'),
             ("limit queue_size queue_limit buffer_size buf qlen", f"{_LINK}.buffer",

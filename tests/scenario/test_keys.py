@@ -1,0 +1,67 @@
+"""The list of keys is what is read, and a concept spelt elsewhere is answered with its spelling."""
+
+import json
+
+import pytest
+from scenario_cases import spoiled
+
+from fluidcc import ScenarioError
+from fluidcc.laws.parameters import ENGINES
+from fluidcc.scenario.build import build
+from fluidcc.scenario.keys import ELSEWHERE, keys, spelt
+
+PATHS = {key.path for key in keys()}
+TABLES = {
+    "title": "", "model.closure": "model", "links.X.capacity": "links.near",
+    "links.X.initial.queue": "links.near.initial", "links.X.voice.codec": "links.near.voice",
+    "flows.X.n": "flows.tcp", "flows.X.initial.window": "flows.tcp.initial",
+    "flows.X.sender.tick": "flows.tcp.sender",
+}  # fmt: skip
+"""A key of each table, and the table in the scenario of tests."""
+
+
+def fault_of(path):
+    """The only fault of a scenario with one more key, or the first one at it."""
+    with pytest.raises(ScenarioError) as error:
+        build(spoiled({path: 1}), "")
+    return next(fault for fault in error.value.faults if fault.key == path)
+
+
+@pytest.mark.parametrize(("key", "table"), TABLES.items())
+def test_the_list_of_keys_has_those_that_are_read(key, table):
+    place = key.rpartition(".")[0]
+    own = {path.rpartition(".")[2] for path in PATHS if path.rpartition(".")[0] == place}
+    fault = fault_of(f"{table}.qqq".lstrip("."))
+    read = fault.expected.removeprefix("one of ").split(", ")
+    assert own | ({"model", "links", "flows"} if not place else set()) == set(read)
+
+
+def test_every_key_has_a_meaning_and_known_engines():
+    for key in keys():
+        assert key.meaning and key.within and set(key.engines) <= set(ENGINES), key
+        assert list(key.engines) == [engine for engine in ENGINES if engine in key.engines]
+
+
+@pytest.mark.parametrize("concept", ELSEWHERE)
+def test_a_concept_spelt_elsewhere_is_answered_with_its_spelling(concept):
+    target, spelling = ELSEWHERE[concept]
+    assert target in PATHS and target.split(".")[2] in spelling
+    assert not any(path.endswith(f".{concept}") for path in PATHS if path.count(".") == 2)
+
+
+def test_the_answer_stands_in_the_message():
+    assert str(fault_of("flows.tcp.ecn")).startswith(
+        'flows.tcp.ecn: expected feedback = "mark_tail" of flows for ECN'
+    )
+    assert "capacity = " in fault_of("links.near.bandwidth").expected
+    assert "[links.X.queue]" in fault_of("links.near.min_th").expected  # one level too high
+    assert "--until 60" in spelt("duration")
+    assert fault_of("flows.tcp.sender.min_rtt").nearest == ("min_rto",)
+
+
+def test_the_command_lists_them(run):
+    code, out, _ = run("list", "keys", "--json", heavy=False)
+    listed = json.loads(out)["keys"]
+    assert code == 0 and {key["path"] for key in listed} == PATHS
+    code, out, _ = run("list", "keys", heavy=False)
+    assert code == 0 and "initial_ssthresh" in out and "population, trains, packets" in out
