@@ -4,24 +4,24 @@ Distributions of sizes and times: Crovella and Bestavros (1997) for heavy tails;
 form is that of ns-2's Web traffic.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractSource
 from fluidcc.laws.parameters import EVENTS, choice, param
 from fluidcc.ops import Num
 
-_FIRST = {
+_FIRST: dict[str, Any] = {
     "unit": "packet",
     "doc": "window of a new connection",
     "within": "(0, inf)",
     "engines": ("fluid",),
 }
 _SIZED = ("population", *EVENTS)
-_SHAPE = {"unit": "1", "within": "(1, inf)", "engines": EVENTS}
-_SIZE = {"unit": "packet", "within": "(0, inf)"}
-_TIME = {"unit": "s", "within": "(0, inf)"}
-_CUT = {
+_SHAPE: dict[str, Any] = {"unit": "1", "within": "(1, inf)", "engines": EVENTS}
+_SIZE: dict[str, Any] = {"unit": "packet", "within": "(0, inf)"}
+_TIME: dict[str, Any] = {"unit": "s", "within": "(0, inf)"}
+_CUT: dict[str, Any] = {
     "unit": "1",
     "doc": "largest over smallest size of cut_pareto",
     "within": "(1, 1e12]",

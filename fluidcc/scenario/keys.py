@@ -194,12 +194,19 @@ RUN = {"duration", "until", "end", "time", "stop_time", "warmup", "seed", "seeds
 """What belongs to a run and not to a scenario."""
 
 
-def spelt(name: str) -> str:
-    """How a scenario spells a concept, for an unknown key of this name; empty if none is meant."""
+def spelling_of(name: str) -> str:
+    """How a concept that others call by this name is spelt here; empty for other names."""
     asked = name.casefold().replace("-", "_")
-    if asked in ELSEWHERE:
-        return ELSEWHERE[asked][1]
     if asked in RUN:
         return "times and seeds of a run as options, such as --until 60 (until=60 in Python)"
-    places = dict.fromkeys(_table(key.path) for key in keys() if key.path.endswith(f".{asked}"))
+    return ELSEWHERE[asked][1] if asked in ELSEWHERE else ""
+
+
+def answer_to(name: str) -> str:
+    """What to expect in place of an unknown key: the spelling of a concept, or the tables that have
+    the key; empty if nothing is known of it.
+    """
+    if spelling := spelling_of(name):
+        return spelling
+    places = dict.fromkeys(_table(key.path) for key in keys() if key.path.endswith(f".{name}"))
     return f"it in {' or '.join(f'[{place}]' for place in places)}" if places else ""

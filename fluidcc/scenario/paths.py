@@ -14,6 +14,7 @@ from fluidcc.ops import is_tracer
 from fluidcc.programs import leaves
 from fluidcc.scenario import parsing
 from fluidcc.scenario.build import build
+from fluidcc.scenario.keys import spelling_of
 from fluidcc.scenario.network import Flows, Network, require_network
 from fluidcc.scenario.reader import Laws, got
 from fluidcc.scenario.sender import KINDS, NAMED, SenderOptions, default_reaction
@@ -93,7 +94,8 @@ def _wrong_path(net: Network, path: str, where: str) -> Fault:
         alike = nearest(path.split(".")[-1], lasts, 1)
         close = tuple(p for p in known if p.split(".")[-1] in alike)[:3]
     close = close or nearest(path, known, 1, least=0.0)
-    return Fault(where, path, "a path of the scenario", "no such path", close)
+    spelling = spelling_of(path.rpartition(".")[2])
+    return Fault(where, path, spelling or "a path of the scenario", "no such path", close)
 
 
 def _short(net: Network, path: str) -> str:

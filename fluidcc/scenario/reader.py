@@ -126,9 +126,9 @@ class Reader:
             if name in reserved:
                 self.fault(path, NOT_YET, got(raw[name]))
             else:
-                from fluidcc.scenario.keys import spelt  # it knows what is read here
+                from fluidcc.scenario.keys import answer_to  # it knows what is read here
 
-                expected = spelt(name)
+                expected = answer_to(name)
                 close = () if expected else nearest(name, names, 1)
                 expected = expected or f"one of {', '.join(names) or 'nothing'}"
                 self.fault(path, expected, f"the key '{name}'", close)

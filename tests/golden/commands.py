@@ -65,7 +65,7 @@ LONG = (
     "packets.queue_mean --trials 6 --until 10 --seeds 2",
     "compare misra2003/mixed --levels mean,population,packets --no-trajectory --until 12 "
     "--warmup 4 --seeds 2",
-    "list", "list laws", "list quantities", "list figures",
+    "list", "list laws", "list keys", "list quantities", "list figures",
 )  # fmt: skip
 
 

@@ -5,10 +5,10 @@ import json
 import pytest
 from scenario_cases import spoiled
 
-from fluidcc import ScenarioError
+from fluidcc import ScenarioError, load, replace
 from fluidcc.laws.parameters import ENGINES
 from fluidcc.scenario.build import build
-from fluidcc.scenario.keys import ELSEWHERE, keys, spelt
+from fluidcc.scenario.keys import ELSEWHERE, keys, spelling_of
 
 PATHS = {key.path for key in keys()}
 TABLES = {
@@ -55,7 +55,9 @@ def test_the_answer_stands_in_the_message():
     )
     assert "capacity = " in fault_of("links.near.bandwidth").expected
     assert "[links.X.queue]" in fault_of("links.near.min_th").expected  # one level too high
-    assert "--until 60" in spelt("duration")
+    assert "--until 60" in spelling_of("duration")
+    with pytest.raises(ScenarioError, match="red"):
+        replace(load("hollot2001/slow"), {"link.aqm": "red"})
     assert fault_of("flows.tcp.sender.min_rtt").nearest == ("min_rto",)
 
 
