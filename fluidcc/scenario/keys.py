@@ -4,10 +4,11 @@ key.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from fluidcc.errors import nearest
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import ENGINES, EVENTS, infos
 from fluidcc.laws.registry import LAWS
@@ -38,6 +39,7 @@ class Key(NamedTuple):
         return self.path in _REQUIRED or self.path.endswith(".law")
 
 
+_MISTYPED = 0.85  # similarity from which on a name is another one, mistyped
 _LINK, _FLOWS = "links.X", "flows.X"
 _TABLE, _NAME_OR_TABLE = "{ law = ..., ... }", "name, or { law = ..., ... }"
 _MEAN = ("fluid", "population")
@@ -194,19 +196,23 @@ RUN = {"duration", "until", "end", "time", "stop_time", "warmup", "seed", "seeds
 """What belongs to a run and not to a scenario."""
 
 
-def spelling_of(name: str) -> str:
-    """How a concept that others call by this name is spelt here; empty for other names."""
+def spelling_of(name: str, known: Sequence[str] = ()) -> str:
+    """How a concept that others call by this name is spelt here; empty for other names, and for one
+    that is next to a `known` name, as if mistyped.
+    """
     asked = name.casefold().replace("-", "_")
+    if nearest(asked, known, 1, least=_MISTYPED):
+        return ""
     if asked in RUN:
         return "times and seeds of a run as options, such as --until 60 (until=60 in Python)"
     return ELSEWHERE[asked][1] if asked in ELSEWHERE else ""
 
 
-def answer_to(name: str) -> str:
-    """What to expect in place of an unknown key: the spelling of a concept, or the tables that have
-    the key; empty if nothing is known of it.
+def answer_to(name: str, known: Sequence[str]) -> str:
+    """What to expect in place of a key that is not among the `known`: the spelling of a concept, or
+    the tables that have the key; empty if nothing is known of it.
     """
-    if spelling := spelling_of(name):
+    if spelling := spelling_of(name, known):
         return spelling
     places = dict.fromkeys(_table(key.path) for key in keys() if key.path.endswith(f".{name}"))
     return f"it in {' or '.join(f'[{place}]' for place in places)}" if places else ""

@@ -87,15 +87,16 @@ def _settable(net: Network, values: Tables, path: str) -> bool:
 
 def _wrong_path(net: Network, path: str, where: str) -> Fault:
     known = list(paths(net))
+    name, lasts = path.split(".")[-1], sorted({p.split(".")[-1] for p in known})
+    if spelling := spelling_of(name, lasts):
+        return Fault(where, path, spelling, "no such path")
     known += [p for p in (_short(net, known_path) for known_path in known) if p]
     close = nearest(path, known) or nearest(full_path(net, path), known)
     if not close:
-        lasts = sorted({p.split(".")[-1] for p in known})
-        alike = nearest(path.split(".")[-1], lasts, 1)
+        alike = nearest(name, lasts, 1)
         close = tuple(p for p in known if p.split(".")[-1] in alike)[:3]
     close = close or nearest(path, known, 1, least=0.0)
-    spelling = spelling_of(path.rpartition(".")[2])
-    return Fault(where, path, spelling or "a path of the scenario", "no such path", close)
+    return Fault(where, path, "a path of the scenario", "no such path", close)
 
 
 def _short(net: Network, path: str) -> str:

@@ -128,7 +128,7 @@ class Reader:
             else:
                 from fluidcc.scenario.keys import answer_to  # it knows what is read here
 
-                expected = answer_to(name)
+                expected = answer_to(name, names)
                 close = () if expected else nearest(name, names, 1)
                 expected = expected or f"one of {', '.join(names) or 'nothing'}"
                 self.fault(path, expected, f"the key '{name}'", close)

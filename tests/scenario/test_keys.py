@@ -58,6 +58,7 @@ def test_the_answer_stands_in_the_message():
     assert "--until 60" in spelling_of("duration")
     with pytest.raises(ScenarioError, match="red"):
         replace(load("hollot2001/slow"), {"link.aqm": "red"})
+    assert fault_of("model.rate").nearest == ("rates",)
     assert fault_of("flows.tcp.sender.min_rtt").nearest == ("min_rto",)
 
 
