@@ -274,7 +274,7 @@ TABLE = (
     _data("recommended_difference", "recommended value less packets, relative to packets"),
     _data("objective", "goal at the optimum"),
     _data("constraint", "constraint"),
-    _data("constraint_value", "quantity of the constraint at the optimum"),
+    _data("constraint_value", "quantity of the constraint at the optimum, in the unit of its text"),
     _data("constraint_met", "whether the constraint is met"),
     _data("start", "number of a start of the search"),
     _data("start_end", "parameter at the end of the search from this start"),
