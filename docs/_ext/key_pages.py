@@ -7,9 +7,8 @@ from law_pages import shown_default
 
 from fluidcc import quantities
 from fluidcc.laws.parameters import ENGINES
+from fluidcc.laws.registry import LAWS
 from fluidcc.scenario.keys import Key, keys
-
-_MOST = 6  # laws that are named
 
 
 def _cell(text: str) -> str:
@@ -26,7 +25,8 @@ def _range(within: str) -> str:
 
 def _of(laws: tuple[str, ...]) -> str:
     """The laws that have a key."""
-    return ", ".join(f"`{law}`" for law in laws) if len(laws) <= _MOST else "every law"
+    every = any(set(laws) == set(kind) and len(kind) > 1 for kind in LAWS.values())
+    return "every law" if every else ", ".join(f"`{law}`" for law in laws)
 
 
 def _row(key: Key) -> dict[str, str]:
