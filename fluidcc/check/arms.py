@@ -25,7 +25,7 @@ from fluidcc.packets.engine import records
 from fluidcc.packets.hooks import entry_points
 from fluidcc.packets.plan import plan
 from fluidcc.packets.run import SLICE
-from fluidcc.programs import leaves
+from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import Network
 
 _SEED = 1
@@ -62,7 +62,7 @@ class Arms:
     """Arms in the text of a law: those that are known, and those that were taken."""
 
     def __init__(self, law: type[Law]) -> None:
-        classes = [c for c in law.__mro__ if issubclass(c, Law) and "Abstract" not in c.__name__]
+        classes = [c for c in law.__mro__ if c.__module__ == law.__module__]
         texts = (getattr(rule, "__code__", None) for c in classes for rule in vars(c).values())
         self._files = {code.co_filename for code in texts if code is not None}
         self.known: set[Arm] = set()
@@ -91,17 +91,16 @@ class Arms:
 
     def watch(self, rule: Callable[..., Any], states: Sequence[Any], *event: Any) -> None:
         """Call a rule with states and records of events, numbers of one shape (rows,)."""
-        watched = [type(e)(*(_Watched(v, self) for v in e)) if isinstance(e, tuple)
-                   else _Watched(e, self) for e in event]  # fmt: skip
+        watched = (map_tree(lambda v: _Watched(v, self), e) for e in event)
         with np.errstate(all="ignore"):
-            rule(*([_Watched(v, self) for v in states],), *watched)
+            rule([_Watched(v, self) for v in states], *watched)
 
 
 class _Watched(NDArrayOperatorsMixin):
     """Numbers of shape (rows,) that note the choices made by them."""
 
     def __init__(self, values: Any, arms: Arms) -> None:
-        self.values, self.arms = np.asarray(values, dtype=None), arms
+        self.values, self.arms = np.asarray(values), arms
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *args: Any) -> Any:
         """The result of an operation."""

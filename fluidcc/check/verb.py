@@ -461,6 +461,8 @@ class Finding:
 class Step(float):
     """The finished share of the checks; its text names the one that is made."""
 
+    text: str
+
     def __new__(cls, done: int, total: int, name: str) -> "Step":
         """The share of `done` in `total`."""
         self = super().__new__(cls, done / total)
