@@ -326,3 +326,29 @@ def test_packets_that_contradict_the_recommended_level_fail():
     assert good == "ok" and "by the level mean" in why and "tolerance 15%" in why
     bad, why = verb.compare_packets(fc.replace(net, {"flow.window.g": 0.99}))
     assert bad == "failed" and why.startswith("packets are not as predicted by the level mean")
+
+
+LAWS = {  # what is found of equilibrium and packets, and words of the reason
+    "scalable": ("ok", "ok", "equilibrium regular"),
+    "pie": ("ok", "ok", "queue 18.75 packets"),
+    "cubic": ("ok", "ok", "by the population; mean windows: "),
+    "vegas": ("undetermined", "ok", "does not rest"),
+    "codel": ("undetermined", "ok", "does not rest"),
+    "rate": ("undetermined", "ok", "does not rest"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_that_researchers_write_have_right_answers_or_a_reason(name):
+    """The predicted queue and goodput are those of packets within 15 %, by the level that applies;
+    an equilibrium that the model cannot have is no pass.
+    """
+    with loaded([]):
+        (law,) = fc.load_laws(Path(__file__).parent / "laws" / f"{name}.py")
+        tried = verb.NetworkTest(law, "queue" if name in ("pie", "codel") else "window", None)
+        rest = verb.finding("equilibrium", verb.NetworkTest.settles, tried)
+        packets = verb.finding("packets", verb.NetworkTest.packets, tried)
+    *verdicts, words = LAWS[name]
+    assert [rest.verdict, packets.verdict] == verdicts
+    assert words in rest.why and "tolerance 15%" in packets.why
