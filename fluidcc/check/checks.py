@@ -29,8 +29,8 @@ from fluidcc.laws.parameters import infos, numeric_parameters
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.reno import Reno
 
-Answer = tuple[Sequence[Why] | None, str]
-"""Faults, one text each (None: nothing to check), and a summary of the check."""
+Answer = tuple[Sequence[Why] | str | None, str]
+"""Faults, one text each, or another verdict (None: nothing to check), and a summary."""
 
 _FAILED = "a rule failed above"
 

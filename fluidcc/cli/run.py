@@ -103,9 +103,7 @@ def progress(doing: str) -> Iterator[Callable[[float], None] | None]:
         shown = bar.add_task(f"{doing} (compiling first)", total=1.0)
 
         def show(share: float) -> None:
-            from fluidcc.sweep.progress import Progress
-
-            words = f"{doing}: {share!r}" if isinstance(share, Progress) else doing
+            words = doing if type(share) is float else f"{doing}: {share!r}"
             bar.update(shown, completed=share, description=words)
 
         yield show

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     json=JSON, fast_cpu=FAST_CPU,
 )  # fmt: skip
 def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None:
-    """Run all law checks on your own laws. Exits with 3 if any fails."""
+    """Run all law checks on your own laws. Exits with 3 if any fails or is undetermined."""
     begin(fast_cpu)
     from fluidcc.laws.own import load_laws, loaded
     from fluidcc.results.text import show as print_tables
@@ -74,7 +74,7 @@ def _end_check(reports: "list[LawReport]", json: bool) -> None:
 
     if json:
         print_json({"laws": [report.to_dict() for report in reports]})
-    if any(report.failed for report in reports):
+    if not all(report.sound for report in reports):
         raise typer.Exit(SOME_FAILED)
 
 

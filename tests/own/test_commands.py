@@ -14,6 +14,7 @@ import fluidcc as fc
 from fluidcc.check import verb
 from fluidcc.check.checks import RULES, Subject
 from fluidcc.check.verb import FAILED
+from fluidcc.laws import DCTCP
 from fluidcc.laws.own import loaded
 from fluidcc.laws.registry import own_laws
 
@@ -92,8 +93,9 @@ def test_the_examples_pass_the_battery(run, here, name):
     (report,) = json.loads(out)["laws"]
     failed = [check for check in report["checks"] if check["verdict"] == "failed"]
     assert (code, failed, err) == (0, [], "")
-    done = {check["check"] for check in report["checks"] if check["verdict"] == "ok"}
-    assert {"engines", "derivatives", "means", "stability", "trajectory", "packets"} <= done
+    done = {check["check"]: check["why"] for check in report["checks"] if check["verdict"] == "ok"}
+    assert {"engines", "derivatives", "means", "stability", "trajectory", "packets"} <= {*done}
+    assert "tolerance 15%" in done["packets"] and " predicted " in done["packets"]
 
 
 # -- The example of a delay equation of one's own, against what can be found by hand
@@ -228,3 +230,125 @@ def test_each_fault_is_named(tmp_path, base, text, check, words):
 def test_a_rule_that_cannot_be_traced_fails_no_other_check(tmp_path):
     found = findings(tmp_path / "faulty.py", "AbstractMarking", BRANCHING, *RULES)
     assert [name for name, f in found.items() if f.verdict == FAILED] == ["branches"]
+
+
+# -- The network test: what it refuses, and what it says
+AFTER = """
+from fluidcc.laws import AbstractWindowLaw, ops, param, state
+
+
+class Mine(AbstractWindowLaw):
+    name = "mine"
+    source = "tests"
+    reaction = "once_per_rtt"
+    recovery = "newreno"
+"""
+LEAST_TRIP = """
+base = state(10.0, "B", unit="s", doc="least round trip so far")
+
+def observe(self, s, ack):
+    least = ops.minimum(s.base, ack.rtt)
+    return self.change(s, base=ops.where(ack.count > 0, least - s.base, 0.0))
+
+def on_ack(self, s, ack):
+    queued = s.window * (1 - ops.minimum(s.base, ack.rtt) / ack.rtt)
+    return self.change(s, window=ack.count * ops.where(queued < 3, 1.0, -1.0) / s.window)
+
+def on_mark(self, s, ack):
+    return self.change(s, window=-s.window / 2)
+"""
+FIXED = """
+def on_ack(self, s, ack):
+    return 0.01 * ack.count * (5.0 - s)
+
+def on_mark(self, s, ack):
+    return -s / 2
+"""
+BRANCHED = """
+w_low: float = param(20.0, "W_l", unit="packet", doc="TCP up to here", within="(0, inf)")
+far: float = param(1e9, "W_f", unit="packet", doc="never reached", within="(0, inf)")
+
+def on_ack(self, s, ack):
+    gain = ops.where(s > self.w_low, 0.02, 1 / s)
+    return ack.count * ops.minimum(gain, self.far)
+
+def on_mark(self, s, ack):
+    return -ops.where(s > self.w_low, 0.25, 0.5) * s
+"""
+
+
+def network_test(file, rules):
+    """The network test of a law with these rules, which stays until the next file is loaded."""
+    file.write_text(AFTER + indent(rules, "    "))
+    (law,) = fc.load_laws(file)
+    return verb.NetworkTest(law, "window", None)
+
+
+@pytest.mark.parametrize(
+    ("rules", "verdict", "words"),
+    [
+        (LEAST_TRIP, "undetermined", ("remembers the least that it ever saw (B)",)),
+        (FIXED, "failed", ("utilization of 0.", "expected at least 0.9", "the rules themselves")),
+    ],
+    ids=("least round trip", "fixed window"),
+)
+def test_an_equilibrium_that_says_nothing_is_no_pass(tmp_path, rules, verdict, words):
+    with loaded([]):
+        tried = network_test(tmp_path / "mine.py", rules)
+        found = verb.finding("equilibrium", verb.NetworkTest.settles, tried)
+    assert found.verdict == verdict
+    for said in words:
+        assert said in found.why
+    report = verb.LawReport("mine", "window", (verb.Finding("latex", "ok"), found))
+    assert not report.sound and f"1 {verdict}" in report.summary
+
+
+def test_equilibria_lie_on_both_sides_of_a_branch_and_arms_never_taken_are_listed(tmp_path):
+    with loaded([]):
+        tried = network_test(tmp_path / "mine.py", BRANCHED)
+        first, *others = [fc.equilibrium(net).flows["tcp"].window[0] for net in tried.nets]
+        found = verb.finding("arms", verb.NetworkTest.covered, tried)
+    assert first < 20 and max(others) > 20
+    assert found.verdict == "not covered"
+    line = next(
+        k for k, text in enumerate((tmp_path / "mine.py").read_text().splitlines(), 1)
+        if "minimum" in text
+    )  # fmt: skip
+    head, *arms = found.why.splitlines()
+    assert head.startswith("5 of 6 arms")
+    assert arms == [f"line {line}, `ops.minimum(gain, self.far)`: never the second number"]
+
+
+def test_packets_that_contradict_the_recommended_level_fail():
+    """Without its average DCTCP halves at every mark, which the rules at mean numbers do not."""
+    net = verb.network_with(DCTCP, "window")
+    good, why = verb.compare_packets(net)
+    assert good == "ok" and "by the level mean" in why and "tolerance 15%" in why
+    bad, why = verb.compare_packets(fc.replace(net, {"flow.window.g": 0.99}))
+    assert bad == "failed" and why.startswith("packets are not as predicted by the level mean")
+
+
+LAWS = {  # what is found of equilibrium and packets, and words of the reason
+    "scalable": ("ok", "ok", "equilibrium regular"),
+    "pie": ("ok", "ok", "queue 18.75 packets"),
+    "cubic": ("ok", "ok", "by the population; mean windows: "),
+    "vegas": ("undetermined", "ok", "does not rest"),
+    "codel": ("undetermined", "ok", "does not rest"),
+    "rate": ("undetermined", "ok", "does not rest"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAWS)
+def test_laws_that_researchers_write_have_right_answers_or_a_reason(name):
+    """The predicted queue and goodput are those of packets within 15 %, by the level that applies;
+    an equilibrium that the model cannot have is no pass.
+    """
+    with loaded([]):
+        (law,) = fc.load_laws(Path(__file__).parent / "laws" / f"{name}.py")
+        tried = verb.NetworkTest(law, "queue" if name in ("pie", "codel") else "window", None)
+        rest = verb.finding("equilibrium", verb.NetworkTest.settles, tried)
+        packets = verb.finding("packets", verb.NetworkTest.packets, tried)
+    *verdicts, words = LAWS[name]
+    assert [rest.verdict, packets.verdict] == verdicts
+    assert words in rest.why and "tolerance 15%" in packets.why

@@ -253,4 +253,4 @@ class LawView(View):
         out = table(f"{report.law}, a {report.kind} law", "check", "verdict", "why")
         for check in report.findings:
             out.add_row(check.check, verdict(good.get(check.verdict), check.verdict), check.why)
-        return [out, verdict(not report.failed, report.summary)]
+        return [out, verdict(report.sound, report.summary)]

@@ -1,0 +1,230 @@
+"""Which arms of `where`, `minimum`, `maximum` and `clip` the rules of a law take at given states.
+
+A rule is called once with numbers that hold all states and note, line by line, which side of each
+choice they are on. The states are those of an equilibrium, or those that a packet run goes through.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import linecache
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from fluidcc import dual, ops
+from fluidcc.analysis.equilibrium import Equilibrium
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Law
+from fluidcc.packets.build import Simulation
+from fluidcc.packets.engine import records
+from fluidcc.packets.hooks import entry_points
+from fluidcc.packets.plan import plan
+from fluidcc.packets.run import SLICE
+from fluidcc.programs import leaves, map_tree
+from fluidcc.scenario.network import Network
+
+_SEED = 1
+_PERIOD = 0.01  # s between the states of a packet run
+_PASSED = (__file__, ops.__file__, dual.__file__, f"{Path(np.__file__).parent}")
+_GAPS = 100  # packets since the last signal: 1 to this many, in turn
+_LONGEST = 60  # letters of a choice that a message shows
+
+
+class Arm(NamedTuple):
+    """One side of a choice in the text of a rule."""
+
+    line: int
+    column: int
+    choice: str
+    side: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}, `{self.choice}`: never {self.side}"
+
+
+_SIDES = {
+    "where": ("the condition true", "the condition false"),
+    "maximum": ("the first number", "the second number"),
+    "minimum": ("the first number", "the second number"),
+}
+_CLIPPED = {
+    "maximum": ("above the lower limit", "below the lower limit"),
+    "minimum": ("below the upper limit", "above the upper limit"),
+}
+
+
+class Arms:
+    """Arms in the text of a law: those that are known, and those that were taken."""
+
+    def __init__(self, law: type[Law]) -> None:
+        classes = [c for c in law.__mro__ if c.__module__ == law.__module__]
+        texts = (getattr(rule, "__code__", None) for c in classes for rule in vars(c).values())
+        self._files = {code.co_filename for code in texts if code is not None}
+        self.known: set[Arm] = set()
+        self.taken: set[Arm] = set()
+
+    def note(self, function: str, first: Any, second: Any) -> None:
+        """Note a choice: whether any state is on its first side, and on its second."""
+        frame, clipped = sys._getframe(2), False
+        while frame is not None and frame.f_code.co_filename.startswith(_PASSED):
+            clipped = clipped or frame.f_code is ops.clip.__code__
+            frame = frame.f_back
+        if frame is None or frame.f_code.co_filename not in self._files:
+            return
+        places = itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None)
+        line, end, column, last = (place or 0 for place in next(places))
+        text = linecache.getlines(frame.f_code.co_filename)[line - 1 : end]
+        text[-1:] = [part[:last] for part in text[-1:]]
+        choice = " ".join("".join(text)[column:].split())
+        choice = choice if len(choice) <= _LONGEST else f"{choice[:_LONGEST]}..."
+        for side, taken in zip((_CLIPPED if clipped else _SIDES)[function], (first, second),
+                               strict=True):  # fmt: skip
+            arm = Arm(line, column, choice, side)
+            self.known.add(arm)
+            if np.any(taken):
+                self.taken.add(arm)
+
+    def watch(self, rule: Callable[..., Any], states: Sequence[Any], *event: Any) -> None:
+        """Call a rule with states and records of events, numbers of one shape (rows,)."""
+        watched = (map_tree(lambda v: _Watched(v, self), e) for e in event)
+        with np.errstate(all="ignore"):
+            rule([_Watched(v, self) for v in states], *watched)
+
+
+class _Watched(NDArrayOperatorsMixin):
+    """Numbers of shape (rows,) that note the choices made by them."""
+
+    def __init__(self, values: Any, arms: Arms) -> None:
+        self.values, self.arms = np.asarray(values), arms
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *args: Any) -> Any:
+        """The result of an operation."""
+        if method != "__call__":
+            return NotImplemented
+        plain = [_plain(a) for a in args]
+        if function in (np.maximum, np.minimum):
+            above = plain[0] > plain[1], plain[0] < plain[1]
+            self.arms.note(function.__name__, *(above if function is np.maximum else above[::-1]))
+        return _Watched(function(*plain), self.arms)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple, named: dict) -> Any:
+        """The result of `where`, which notes its condition."""
+        if function is not np.where:
+            return NotImplemented
+        plain = [_plain(a) for a in args]
+        if isinstance(args[0], _Watched):
+            self.arms.note("where", plain[0], np.logical_not(plain[0]))
+        return _Watched(np.where(*plain), self.arms)
+
+
+def _plain(a: Any) -> Any:
+    return a.values if isinstance(a, _Watched) else a
+
+
+class _Met(NamedTuple):
+    """States of one law (numbers, rows), and the event that it meets with them."""
+
+    law: Any
+    states: list[Any]
+    event: Ack | Arrival
+
+
+def watch_equilibrium(arms: Arms, law: type[Law], eq: Equilibrium) -> None:
+    """Note the arms that the rules of a law take at an equilibrium."""
+    _watch(arms, _at_rest(law, eq))
+
+
+def watch_packets(arms: Arms, law: type[Law], net: Network, until: float) -> None:
+    """Note the arms that the rules of a law take at the states of a packet run of `until` s."""
+    _watch(arms, _in_packets(law, net, until))
+
+
+def _watch(arms: Arms, all_met: Iterator[_Met]) -> None:
+    for law, states, event in all_met:
+        if isinstance(law, AbstractWindowLaw):
+            rules = [law.on_ack, law.on_mark, law.on_loss, law.observe, law.on_tick]
+            arms.watch(lambda s, law=law: law.slow_start(law.state_of(*s)), states)
+            arms.watch(lambda _, ack, law=law: law.period(ack), states, event)
+        else:
+            rules = [law.on_arrival, law.on_tick, law.signal]
+            gaps = 1.0 + np.arange(np.size(event.count)) % _GAPS
+            rule = law.gap_probability
+            arms.watch(lambda s, *e, f=rule, law=law: f(law.state_of(*s), *e), states, event, gaps)
+        for rule in rules:
+            arms.watch(lambda s, e, f=rule, law=law: f(law.state_of(*s), e), states, event)
+
+
+def _at_rest(law: type[Law], eq: Equilibrium) -> Iterator[_Met]:
+    net, op = eq.net, eq.op
+    for k, link in enumerate(net.links):
+        if type(link.queue) is law:
+            capacity, queue = float(link.capacity), float(op.queues[k])
+            one = np.ones(1)
+            event = Arrival(one, one / capacity, queue * one, capacity * one, one)
+            yield _Met(link.queue, [v * one for v in leaves(op.laws[k])], event)
+    for i, (flows, group) in enumerate(zip(net.flows, eq.flows.values(), strict=False)):
+        if type(flows.window) is law:
+            load = max(float(op.signals[k].load) for k in flows.route)
+            delay = group.rtt - np.asarray(flows.rtt, float)
+            states = [np.ravel(v + 0.0 * group.window) for v in leaves(op.senders[i].law)]
+            yield _Met(flows.window, states, _ack(group.window, group.rtt, delay, load))
+
+
+def _ack(window: Any, rtt: Any, delay: Any, load: Any) -> Ack:
+    ones = np.ones_like(window)
+    return Ack(ones, rtt / window, rtt * ones, load * ones, 0.0 * ones, delay * ones)
+
+
+def _in_packets(law: type[Law], net: Network, until: float) -> Iterator[_Met]:
+    simulation = Simulation(plan(net), _SEED, elide=True)
+    try:
+        samples = list(_sample(simulation, until))
+    finally:
+        simulation.close()
+    queues, memories, senders = (list(each) for each in zip(*samples, strict=True))
+    counts = np.array(queues)  # (times, ports)
+    for k, link in enumerate(net.links):
+        own = simulation.queue_laws[k]
+        if type(link.queue) is law:
+            capacity, queue = float(link.capacity), counts[:, k]
+            one = np.ones_like(queue)
+            event = Arrival(one, one / capacity, queue, capacity * one, one)
+            yield _Met(own, list(np.array([m[k] for m in memories]).T), event)
+    waits = counts[:, : len(net.links)] / [float(link.capacity) for link in net.links]
+    for g, flows in enumerate(net.flows):
+        if type(flows.window) is law:
+            members = np.concatenate(simulation.plan.members(g))
+            numbers = np.array([s[members] for s in senders])  # (times, flows, numbers)
+            delay = waits[:, list(flows.route)].sum(axis=1)[:, None] + 0.0 * numbers[..., 0]
+            rtt, load, states = numbers[..., 0], numbers[..., 1], np.moveaxis(numbers, -1, 0)[2:]
+            event = _ack(
+                np.ravel(states[0]), np.ravel(rtt + delay), np.ravel(delay), np.ravel(load)
+            )
+            yield _Met(flows.window, [np.ravel(v) for v in states], event)
+
+
+def _sample(simulation: Simulation, until: float) -> Iterator[tuple]:
+    """Queues (ports,) of a run, memories of the queue laws, and of the senders (flows, numbers):
+    propagation, load, window and memory.
+    """
+    advance, _ = entry_points()
+    flows = simulation.flows
+    sizes = [int(simulation.groups[g]["states"]) for g in flows["group"]]
+    memory = [(ctypes.c_double * n).from_address(int(a)) if n else ()
+              for n, a in zip(sizes, flows["memory"], strict=True)]  # fmt: skip
+    widest = max(sizes, default=0)
+    for time in np.arange(0.0, until, _PERIOD):
+        while advance(simulation.address, float(time), SLICE) == records.MORE:
+            pass
+        own = np.zeros((len(flows), 3 + widest))
+        own[:, 0], own[:, 1] = flows["propagation"], flows["load"]
+        own[:, 2] = np.maximum(flows["window"], 1.0)
+        for row, numbers in zip(own, memory, strict=True):
+            row[3 : 3 + len(numbers)] = numbers
+        queues = simulation.ports["count"].astype(float)
+        yield queues, [np.array(s) for s in simulation.law_states], own
