@@ -24,9 +24,9 @@ from fluidcc.analysis.operating_point import (
 )
 from fluidcc.analysis.population import why_no_population
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, SMALLEST_WINDOW, per_flow
-from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal, queueing_delay
 from fluidcc.model.advice import advice
-from fluidcc.model.delays import round_trip
+from fluidcc.model.delays import path_delay, round_trip
 from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.model.rates import interpret_signal, sender_change, touched
 from fluidcc.ops import Num
@@ -44,13 +44,15 @@ _NO_WINDOW = 1.001 * SMALLEST_WINDOW
 
 @dataclasses.dataclass(frozen=True)
 class LinkEquilibrium:
-    """One link at equilibrium: queue and average [packet], mark or drop probability, utilization.
+    """One link at equilibrium: queue [packet], queueing delay [s], average of the queue law
+    [packet], mark or drop probability, utilization.
 
     `load_factor` is that of the link, and `quench_fraction` the share of quenches in the packets on
     the way back from it; None if there is none.
     """
 
     queue: float
+    queueing_delay: float
     average: float
     mark_probability: float
     utilization: float
@@ -62,12 +64,14 @@ class LinkEquilibrium:
 class FlowsEquilibrium:
     """One group of flows at equilibrium, per distinct round trip, shapes (m,).
 
-    Window of one flow [packet], round trip with queueing [s], rate of one source [packet/s],
-    mark or drop probability seen by the sender, and the share of the sources that are active.
+    Window of one flow [packet], round trip with queueing [s], queueing delay over the links of the
+    route [s], rate of one source [packet/s], mark or drop probability seen by the sender, and the
+    share of the sources that are active.
     """
 
     window: Array
     rtt: Array
+    queueing_delay: Array
     rate: Array
     mark_probability: Array
     active: Array
@@ -147,12 +151,13 @@ class Equilibrium(Result):
         import xarray as xr
 
         variables: dict[str, Any] = {}
-        for name in ("queue", "average", "mark_probability", "utilization"):
+        for name in ("queue", "queueing_delay", "average", "mark_probability", "utilization"):
             values = [getattr(v, name) for v in self.links.values()]
             variables[name] = ("link", values, attributes("links", name))
-        for name in ("window", "rtt", "rate", "mark_probability"):
+        for name in ("window", "rtt", "queueing_delay", "rate", "mark_probability"):
             values = np.concatenate([getattr(v, name) for v in self.flows.values()])
-            variables[name] = ("flow", values, attributes("flows", name))
+            own = f"flow_{name}" if name in variables else name
+            variables[own] = ("flow", values, attributes("flows", name))
         groups = [name for name, v in self.flows.items() for _ in v.window]
         coords = {"link": list(self.links), "group": ("flow", groups)}
         attrs = {"status": self.status, "message": self.message}
@@ -297,9 +302,9 @@ def _describe(
 def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsEquilibrium]]:
     """Links and flows with all values unknown."""
     sizes = {n: np.size(flows.rtt) for n, flows in zip(net.flow_names, net.flows, strict=True)}
-    links = {name: LinkEquilibrium(*4 * (math.nan,)) for name in net.link_names}
+    links = {name: LinkEquilibrium(*5 * (math.nan,)) for name in net.link_names}
     return links, {
-        name: FlowsEquilibrium(*5 * (np.full(k, math.nan),)) for name, k in sizes.items()
+        name: FlowsEquilibrium(*6 * (np.full(k, math.nan),)) for name, k in sizes.items()
     }
 
 
@@ -310,21 +315,22 @@ def _link(net: Network, op: OperatingPoint, k: int, regime: Regime) -> LinkEquil
     busy = regime in (Regime.INTERIOR, Regime.STEADY) and queue > 0
     load = float(op.signals[k].load) if link.queue.loads else None
     return LinkEquilibrium(
-        queue, average, float(op.signals[k].either), 1.0 if busy else used, load,
-        _quench_fraction(net, k, op),
+        queue, queueing_delay(queue, float(link.capacity)), average, float(op.signals[k].either),
+        1.0 if busy else used, load, _quench_fraction(net, k, op),
     )  # fmt: skip
 
 
 def _flows(net: Network, op: OperatingPoint, i: int) -> FlowsEquilibrium:
     flows = net.flows[i]
-    rtt = np.asarray(flows.rtt, float)
-    rtt = rtt + sum(float(op.queues[k]) / float(net.links[k].capacity) for k in flows.route)
+    delay = float(path_delay(net, flows, tuple(map(float, op.queues))))
+    rtt = np.asarray(flows.rtt, float) + delay
     window = np.asarray(op.windows[i])
     signal = float(touched(flows, tuple(op.signals[k] for k in flows.route)))
     active = op.senders[i].active if flows.traffic.starts else np.ones_like(window)
     return FlowsEquilibrium(
-        window, rtt, np.asarray(op.rates[i]), np.full(len(window), signal), np.asarray(active)
-    )
+        window, rtt, np.full(len(window), delay), np.asarray(op.rates[i]),
+        np.full(len(window), signal), np.asarray(active),
+    )  # fmt: skip
 
 
 def _unbounded(net: Network, op: OperatingPoint, i: int) -> bool:

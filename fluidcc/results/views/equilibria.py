@@ -11,7 +11,7 @@ import numpy as np
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.margins import LoopCurve
 from fluidcc.result import View, plain
-from fluidcc.results.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend
+from fluidcc.results.axes import MARKERS, PALE, abreast, add_delay, fit_scale, from_zero, legend
 from fluidcc.results.blocks import (
     DASH,
     Block,
@@ -48,19 +48,24 @@ class EquilibriumView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Links and groups of flows."""
-        keys = ("queue", "average", "mark_probability", "utilization")
-        links = table("Links", "link", *known("links", *keys))
+        keys = ("average", "mark_probability", "utilization")
+        heads = (*known("links", "queue"), ("queueing_delay", "ms"), *known("links", *keys))
+        links = table("Links", "link", *heads)
         for name, link in self.found.links.items():
-            links.add_row(name, *(Number(getattr(link, key)) for key in keys))
+            first = link.queue, 1e3 * link.queueing_delay
+            links.add_row(name, *map(Number, (*first, *(getattr(link, key) for key in keys))))
         columns = (
             *known("flows", "window"),
             ("rtt", "ms"),
-            *known("flows", "rate"),
-            "mark_probability",
+            ("queueing_delay", "ms"),
+            *known("flows", "rate", "mark_probability"),
         )
         flows = table("Flows", "group", "round trips", *columns)
         for name, group in self.found.flows.items():
-            arrays = (group.window, 1e3 * group.rtt, group.rate, group.mark_probability)
+            arrays = (
+                group.window, 1e3 * group.rtt, 1e3 * group.queueing_delay, group.rate,
+                group.mark_probability,
+            )  # fmt: skip
             values = [np.asarray(array, float).tolist() for array in arrays]
             size = len(group.window)
             if np.any(np.isnan(group.window)):
@@ -74,10 +79,13 @@ class EquilibriumView(View):
         return [head(self.found), links, flows]
 
     def numbers(self) -> dict[str, Measured]:
-        """Queue, mark probability and utilization of each link, mean window of each group."""
+        """Queue, its delay, mark probability and utilization of each link, mean window of each
+        group.
+        """
         out = {}
         for name, link in self.found.links.items():
             out[f"{name}: queue"] = Measured(link.queue, "packet")
+            out[f"{name}: queueing delay"] = Measured(link.queueing_delay, "s")
             out[f"{name}: mark probability"] = Measured(link.mark_probability)
             out[f"{name}: utilization"] = Measured(link.utilization)
         for name, group in self.found.flows.items():
@@ -91,8 +99,11 @@ class EquilibriumView(View):
             for ax, key in zip(axes, ("rate", "window"), strict=True):
                 mark = MARKERS[k % len(MARKERS)]
                 ax.plot(1000 * np.asarray(group.rtt), getattr(group, key), mark, label=name)
-        queues = ", ".join(f"{name} {v.queue:.4g}" for name, v in self.found.links.items())
-        figure.suptitle(f"{self.found.status}; queue [packet]: {queues}", fontsize=8)
+        queues = ", ".join(
+            f"{name} {v.queue:.4g} packets, {1e3 * v.queueing_delay:.4g} ms"
+            for name, v in self.found.links.items()
+        )
+        figure.suptitle(f"{self.found.status}; queue and its delay: {queues}", fontsize=8)
         for ax, label in zip(axes, ("rate of a flow [packet/s]", "window [packet]"), strict=True):
             ax.set(xlabel="round trip [ms]", ylabel=label)
         from_zero(*axes)
@@ -103,6 +114,7 @@ class FluctuationsView(View):
     """Spread of queues and windows; the spectrum of the queue, and the queue with its band."""
 
     size = (2.6, 2)
+    interval = "mean, and 5 to 95 % of the time"
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Links and groups of flows."""
@@ -112,13 +124,13 @@ class FluctuationsView(View):
         distance = lines(f"distance of the loop from -1: {number(found.margin, 3)}")
         links = table(
             "Links", "link", *known("links", "queue", "queue_std"), "5 %", "50 %", "95 %",
-            ("delay, 95 %", "ms"), "idle",
+            ("queueing_delay", "ms"), ("queueing_delay, 95 %", "ms"), "idle",
         )  # fmt: skip
         for name, link in found.links.items():
-            own, delay = link.queue.quantiles, link.delay.quantiles.get(0.95)
+            own, delay = link.queue.quantiles, link.queueing_delay
             cells = (link.queue.mean, link.queue.std, *(own.get(p) for p in (0.05, 0.5, 0.95)))
-            late = None if delay is None else 1e3 * delay
-            links.add_row(name, *map(Number, (*cells, late, link.idle)))
+            late = 1e3 * delay.mean, 1e3 * delay.quantiles.get(0.95, math.nan)
+            links.add_row(name, *map(Number, (*cells, *late, link.idle)))
         flows = table("Flows", "group", *known("flows", "window", "window_std", "rate", "rate_std"))
         for name, group in found.flows.items():
             spread = (v for pair in (group.window, group.rate) for v in (pair.mean, pair.std))
@@ -126,11 +138,14 @@ class FluctuationsView(View):
         return [first, *([] if math.isnan(found.margin) else distance), links, flows]
 
     def numbers(self) -> dict[str, Measured]:
-        """Mean and standard deviation of each queue, and the margin."""
+        """Mean and standard deviation of each queue, its delay with a band, and the margin."""
         out = {}
         for name, link in self.found.links.items():
             out[f"{name}: queue"] = Measured(link.queue.mean, "packet")
             out[f"{name}: std"] = Measured(link.queue.std, "packet")
+            delay = link.queueing_delay
+            half = NormalDist().inv_cdf(0.95) * delay.std
+            out[f"{name}: queueing delay, 5 to 95 %"] = Measured(delay.mean, "s", half)
         return out | {"margin": Measured(self.found.margin)}
 
     def draw(self, figure: "SubFigure") -> None:
@@ -157,6 +172,8 @@ class FluctuationsView(View):
             share.plot(q, below, label=name)
             ends = (max(queue.mean + k * queue.std, 0.0) for k in (-2.0, 2.0))
             share.axvspan(*ends, alpha=PALE, label="mean ± 2 std")
+        drawn = [found.links[name] for name in found.density]
+        add_delay(share, ((v.queue.mean, v.queueing_delay.mean) for v in drawn), "x")
         share.set(xlabel="queue [packet]", ylabel="share of the time below [1]", ylim=(0, 1))
         share.legend(loc="lower right")
         spectrum.legend(loc="lower left")
