@@ -24,6 +24,8 @@ def test_a_stable_trajectory_ends_at_the_equilibrium(both):
     assert rows.pop("period").fluid is None
     for row in rows.values():
         assert row.fluid == pytest.approx(row.equilibrium, rel=2e-3, abs=1e-12)
+    delay = both.equilibrium.links["bottleneck"].queueing_delay
+    assert rows["queueing_delay"].equilibrium == delay == rows["queue"].equilibrium / 1250
 
 
 def test_what_capacity_decides_agrees_between_the_engines(both):

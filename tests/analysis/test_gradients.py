@@ -14,8 +14,8 @@ from fluidcc import laws
 from fluidcc.analysis.gradient import gradients
 
 C, T = cases.CAPACITY, cases.PROPAGATION
-LINK = ("queue", "average", "mark_probability", "utilization")
-FLOW = ("window", "rtt", "rate", "mark_probability")
+LINK = ("queue", "queueing_delay", "average", "mark_probability", "utilization")
+FLOW = ("window", "rtt", "queueing_delay", "rate", "mark_probability")
 LOOP = (
     "rightmost", "decay_rate", "frequency", "phase_margin", "gain_margin", "delay_margin",
     "gain_crossover", "phase_crossover",
