@@ -240,7 +240,7 @@ def _of_population(
             f"undetermined at {len(rest)} of {len(nodes)} grid points, at first: {rest[0]}"
         )
     if scan.lost:
-        notes.insert(0, f"the curves do not explain the counts on {scan.lost} sides of the grid")
+        notes.insert(0, f"on {scan.lost} sides of the grid no curve is between unlike counts")
     status, message = "incomplete" if scan.lost else "ok", "; ".join(notes)
     counts = counts.reshape((len(at), len(at)))
     return result(tuple(curves), (), columns, counts, status, message, certified=False)
@@ -273,16 +273,16 @@ def _faults(unexplained: int, curves: list[BoundaryCurve]) -> list[str]:
     out = []
     if unexplained:
         out.append(
-            f"the curves do not explain the counts on {unexplained} parts of the grid: "
-            "take more points, or a smaller range"
+            f"on {unexplained} parts of the grid the numbers of unstable roots differ without a "
+            "curve between: take more points, or a smaller range"
         )
     lost = [c for c in curves if "lost" in c.ends]
     if lost:
         last = lost[0]
         x, y = (last.x[-1], last.y[-1]) if last.ends[1] == "lost" else (last.x[0], last.y[0])
         out.append(
-            f"{len(lost)} curves were lost, the first at ({x:.6g}, {y:.6g}): "
-            "take a smaller range about it"
+            f"{len(lost)} curves could not be followed further, the first at "
+            f"({x:.6g}, {y:.6g}): take a smaller range about it"
         )
     return out
 
@@ -300,7 +300,8 @@ def _undetermined(cells: Grid) -> list[str]:
 
 def _missing(statuses: Mapping[str, int], count: int) -> list[str]:
     return [
-        f"undetermined at {n} of {count} grid points: {status}" for status, n in statuses.items()
+        f"undetermined at {n} of {count} grid points: status of the equilibrium {status}"
+        for status, n in statuses.items()
     ]
 
 

@@ -82,7 +82,8 @@ class Equilibrium(Result):
     """The equilibrium of a network.
 
     `status` is `regular` (a root within the laws' ranges), `empty` (a queue at zero, the links
-    not full), `discontinuity` (the signal needed lies within a jump, or a full buffer drops),
+    not full), `discontinuity` (the signal needed is passed over by a discontinuity of the law, or a
+    full buffer drops),
     `continuum` (not unique; the numbers are those reached from the laws' start), `none`
     (a link stays overloaded, or windows grow or fall without end), or `undetermined` (the candidate
     fails the check against the equations of motion, or a law remembers an extreme of all its past);
@@ -164,13 +165,19 @@ class Equilibrium(Result):
         return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 
+_NOT_SMOOTH = {
+    "discontinuity": "the equilibrium is on a discontinuity or at a full buffer",
+    "continuum": "the equilibrium is not unique",
+    "none": "there is no equilibrium",
+    "undetermined": "the equilibrium is undetermined",
+}
+
+
 def without(eq: Equilibrium) -> str:
     """Message on why an equilibrium has no linearisation."""
-    reasons = []
-    if eq.status not in ("regular", "empty"):
-        reasons.append(f"the status is {eq.status}")
+    reasons = [_NOT_SMOOTH[eq.status]] if eq.status in _NOT_SMOOTH else []
     if eq.sliding:
-        reasons.append(f"the laws switch there, at links.{', links.'.join(eq.sliding)}")
+        reasons.append(f"rules switch about it, at links.{', links.'.join(eq.sliding)}")
     if eq.net.closure == "population":
         reasons.append("a population has no equations of motion; stability judges its loop")
     return ", and ".join(reasons) or "a loss closure gives windows at equilibrium only"
@@ -230,7 +237,7 @@ def conclude(net: Network, arrays: Network, searches: Searches) -> Equilibrium:
         other = find_operating_point(arrays, np.asarray(longest))
         if _differ(op, other):
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
-            notes.append(f"not unique: another start ends at queues of {queues} packets")
+            notes.append(f"not unique: a start from long queues ends at {queues} packets")
     others = [other for other in others if _differ(op, other)]
     notes += [_range_message(net, k, [op, *others]) for k in range(len(net.links)) if others]
     found = _describe(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
@@ -374,20 +381,20 @@ def _differ(first: OperatingPoint, second: OperatingPoint) -> bool:
 
 
 _ADVICE = {
-    Regime.JUMP: "no smooth equilibrium: the marking needed ({needed:.3g}) is above the "
-    "{given:.3g} that links.{name}.queue gives below its jump at {queue:.6g} packets; the queue "
-    "sits there, in small cycles if the feedback is delayed",
-    Regime.FULL: "the buffer of links.{name} is full ({queue:.6g} packets): beyond a marking of "
-    "{signal.mark:.3g} it drops {signal.drop:.3g}",
-    Regime.NONE: "no equilibrium: with every packet marked, or the longest queue ({queue:.6g} "
-    "packets), links.{name} is still offered more than its capacity; losses govern. Fewer flows, a "
-    "longer buffer or a law that backs off further would settle",
+    Regime.JUMP: "links.{name}.queue is at a discontinuity: its mark probability is {given:.3g} "
+    "below {queue:.6g} packets and exceeds the {needed:.3g} that senders need above; the queue "
+    "stays there, or oscillates about it if the feedback is delayed",
+    Regime.FULL: "the buffer of links.{name} is full ({queue:.6g} packets): it drops a share of "
+    "{signal.drop:.3g}, at a mark probability of {signal.mark:.3g}",
+    Regime.NONE: "no equilibrium: even with every packet marked, or at the longest queue "
+    "({queue:.6g} packets), links.{name} is offered more than its capacity; take fewer flows, a "
+    "longer buffer, or a window law that decreases more",
     Regime.EMPTY: "the windows keep links.{name} at a utilization of {used:.3g}: its queue is "
     "empty",
-    Regime.ADAPTED: "links.{name}.queue slides: every {period:.3g} s it steps the marking up on "
-    "one side of this queue and down on the other",
-    Regime.LOADED: "links.{name} slides at full load: the senders increase below a load factor of "
-    "1 and decrease from there; the windows are those whose increases and decreases balance{cycle}",
+    Regime.ADAPTED: "links.{name}.queue adapts its marking every {period:.3g} s, up on one side of "
+    "this queue and down on the other, so that it keeps stepping about this equilibrium",
+    Regime.LOADED: "links.{name} stays at a load factor of 1: the senders increase below it and "
+    "decrease from there; the windows are those whose increases and decreases balance{cycle}",
     Regime.NEUTRAL: "every window vector that fills links.{name} is an equilibrium: at a load "
     "factor of 1 the senders neither increase nor decrease",
 }
@@ -401,7 +408,7 @@ def _link_advice(net: Network, op: OperatingPoint, k: int, regime: Regime) -> st
     turn = sawtooth(net, op) if regime == Regime.LOADED and alone else None
     if turn is not None:
         cycle = (
-            f"; one decrease of all leaves {turn.low:.4g} of the load, which is back after "
+            f"; if all senders decrease once, the load factor is {turn.low:.4g}, and 1 again after "
             f"{turn.time:.4g} s"
         )
     return _ADVICE[regime].format(
@@ -454,8 +461,9 @@ def _escape_advice(net: Network, op: OperatingPoint, k: int) -> str:
     if not math.isfinite(backlog):
         return ""
     return (
-        f"not the only regime: at a queue of {backlog:.3g} packets links.{net.link_names[k]} is "
-        "overloaded again, so that longer queues do not come back"
+        f"not reached from every start: at a queue of {backlog:.3g} packets "
+        f"links.{net.link_names[k]} is offered more than its capacity again, and longer queues do "
+        "not come back"
     )
 
 
@@ -465,10 +473,10 @@ def _sampled_advice(net: Network, k: int, regime: Regime) -> str:
     if law.period is None:
         return ""
     if regime != Regime.STEADY and not law.loads:
-        return f"links.{name}.queue has adapted as far as it can: its state is at a limit"
+        return f"links.{name}.queue adapts no more: its state is at the end of its range"
     return (
-        f"links.{name}.queue is sampled every {float(getattr(law, law.period)):.3g} s: the roots "
-        "take its change per period"
+        f"links.{name}.queue acts every {float(getattr(law, law.period)):.3g} s: roots and margins "
+        "are those of its mean rate of change"
     )
 
 
@@ -490,7 +498,7 @@ def _growth_advice(net: Network, op: OperatingPoint, i: int) -> str:
     return (
         f"no equilibrium: the window of flows.{net.flow_names[i]} still grows at "
         f"{LARGEST_WINDOW:.3g} packets, with {share:.3g} of its packets marked or lost and a queue "
-        f"of {queues}; give max_window, a buffer that ends, or a law or feedback that backs off"
+        f"of {queues}; give max_window, a finite buffer, or a law or feedback that reduces it"
     )
 
 
@@ -500,9 +508,9 @@ def _window_advice(net: Network, i: int, window: np.ndarray) -> list[str]:
     out = []
     low, floor = float(np.min(window)), float(flows.window.min_window)
     if low <= floor and floor > 1:
-        out.append(f"flows.{name}: the window settles on its floor, min_window = {floor:g}")
+        out.append(f"flows.{name}: the window is at its lower bound, min_window = {floor:g}")
     if low < 1:
-        out.append(f"flows.{name}: a window of {low:.3g} is below one packet per window")
+        out.append(f"flows.{name}: a window of {low:.3g} packets, below the least of real senders")
     return out
 
 

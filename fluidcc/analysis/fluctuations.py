@@ -288,8 +288,8 @@ def _check_loop(unstable: int, margin: float, at: float) -> None:
         )
     if margin < _LEAST_DISTANCE:
         raise NoLoop(
-            f"the loop comes as near as {margin:.2g} to -1, at {at:.3g} rad/s: fluctuations are "
-            f"not small (at least {_LEAST_DISTANCE:g})"
+            f"the loop gain is as near as {margin:.2g} to -1, at {at:.3g} rad/s: fluctuations are "
+            f"small from {_LEAST_DISTANCE:g} on"
         )
 
 
@@ -386,7 +386,7 @@ def _link(eq: Equilibrium, loop: PopulationLoop, i: int, found: _Spectrum) -> Li
     for jump in _jumps(link, mean_average, _SIGMAS * average):
         raise NoLoop(
             f"links.{name}: an average of {mean_average:.4g} +- {average:.3g} packets often passes "
-            f"the jump of the signal at {jump:.4g}"
+            f"the discontinuity of the signal at {jump:.4g}"
         )
     _check_memory(eq, k, law, found)
     return LinkFluctuations(

@@ -294,9 +294,9 @@ class _Point:
             raise _NoSlopes(math.nan, *self._without(f"no linearisation, as {without(self.eq)}"))
         if at_kink(self.eq.net, self.eq):
             raise _NoSlopes(
-                _of_stability(stability(self.net), key), "kink", "at a kink of the marking the "
-                "linearisation jumps, and this quantity with it; the value is that of the worse "
-                "side",
+                _of_stability(stability(self.net), key), "kink", "the marking function has a "
+                "corner here: this quantity differs on its two sides; the value is that of the "
+                "worse one",
             )  # fmt: skip
         return self._of_root(key) if key in _ROOT else self._of_crossover(key)
 

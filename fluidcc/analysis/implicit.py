@@ -412,7 +412,7 @@ def _fault(solution: Array, newton: Array) -> str:
     if not np.all(np.isfinite(solution)):
         return "the equilibrium is singular: it has no derivative"
     if np.max(np.abs(newton)) > _OFF_BALANCE:
-        return "the equilibrium found does not balance its own equations, so has no derivative"
+        return "the equilibrium found does not solve its own equations, so has no derivative"
     return ""
 
 
@@ -439,12 +439,12 @@ def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
     if any(_jumps(eq, k) for k in near) or any(
         c.weighs and _has_no_share(eq, c.link) for c in held
     ):
-        return held, "at the edge of a jump of the marking"
+        return held, "at the end of a discontinuity of the marking function"
     if near:
-        return held, "at a kink of the marking"
+        return held, "at a corner of the marking function"
     if any(_at_end(eq, k) for k in range(len(eq.net.links))):
-        return held, "at the end of a queue"
-    return held, "at a jump where two thresholds meet" if any(c.surfaces[1:] for c in held) else ""
+        return held, "between a queue that moves and an empty or full one"
+    return held, "at a discontinuity of two thresholds" if any(c.surfaces[1:] for c in held) else ""
 
 
 def _jumps(eq: Equilibrium, k: int) -> bool:

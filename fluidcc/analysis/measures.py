@@ -3,8 +3,8 @@ a quantity with its derivatives.
 
 `gradient`, `sensitivity` and `optimize` use these names for quantities of an equilibrium, of a
 trajectory, of packet runs (with the prefix ``packets.``) and of fluctuations (``noise.``, such as
-``noise.queueing_delay_95``, which the queueing delay does not exceed for 95 % of the time). The name
-of the owner may be omitted if it is unique; a link comes before a group.
+``noise.queueing_delay_95``, which the queueing delay does not exceed for 95 % of the time). The
+name of the owner may be omitted if it is unique; a link comes before a group.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def test_below_one_packet_per_window_is_said():
     eq = equilibrium(marked(n=400.0))
     assert eq.status == "regular"
     assert eq.flows["flows"].window[0] < 1
-    assert "below one packet per window" in eq.message
+    assert "below the least of real senders" in eq.message
 
 
 @pytest.mark.parametrize(("cap", "status", "queue"), [(2.0, "empty", 0.0), (3.75, "regular", 25.0)])

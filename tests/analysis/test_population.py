@@ -286,7 +286,7 @@ def test_refusals_have_their_reason_and_size():
     voice = fc.fluctuations(fc.load("misra2003/fifo_mod"))
     assert "packets of voice, 160 B, count in the queue as much as those of flows" in voice.message
     steep = fc.fluctuations(fc.load("akujobi2002/homogeneous_becn"))
-    assert "often passes the jump of the signal at 45" in steep.message
+    assert "often passes the discontinuity of the signal at 45" in steep.message
     files = fc.fluctuations(fc.load("qazi2010/gain_short"))
     assert files.message == "flows.ahead: sizes with a shape of 1.2 have no variance"
     few = fc.fluctuations(constant(0.5, n=200))
@@ -699,8 +699,8 @@ def test_derivatives_of_a_population_are_those_of_its_equilibria(name, path, at,
 
 def test_the_delay_that_is_not_exceeded_is_optimised():
     best = fc.optimize(
-        fc.load("hollot2001/pi"), {"link.queue.k_pi": (1e-6, 1e-4)}, minimize="noise.queueing_delay_95",
-        trials=12, verification=False,
+        fc.load("hollot2001/pi"), {"link.queue.k_pi": (1e-6, 1e-4)},
+        minimize="noise.queueing_delay_95", trials=12, verification=False,
     )  # fmt: skip
     at = fc.fluctuations(fc.replace(fc.load("hollot2001/pi"), best.values))
     delay = at.links["bottleneck"].queueing_delay

@@ -64,7 +64,7 @@ def test_adaptive_red_beyond_its_limits_is_red(n, low, high):
         return n * math.sqrt(2 * (1 - p) / p) / (T + q / C) - C
 
     assert low <= p_max <= high
-    assert eq.status == "regular" and eq.smooth and "adapted as far as it can" in eq.message
+    assert eq.status == "regular" and eq.smooth and "adapts no more" in eq.message
     assert link.queue == pytest.approx(brentq(excess, 100.001, 299.9, xtol=1e-12), rel=1e-10)
 
 
@@ -95,7 +95,7 @@ def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
     assert (eq.status, eq.sliding, eq.smooth) == ("continuum", (), False)
     assert link.average == pytest.approx(rests, rel=1e-10)
     assert link.mark_probability == pytest.approx(needed(rests), rel=1e-9)
-    assert "queues from 180 to 220 packets" in eq.message and "slides" not in eq.message
+    assert "queues from 180 to 220 packets" in eq.message and "adapts its marking" not in eq.message
     assert f"mark probabilities from {needed(220.0):.6g} to {needed(180.0):.6g}" in eq.message
 
 
@@ -402,4 +402,4 @@ window = { law = "reno", min_window = 10 }
     eq = fc.equilibrium(fc.replace(fc.loads(text), {"link.queue.p_max": 1.0}))
     assert eq.flows["f"].window[0] == pytest.approx(10.0)
     assert eq.links["l"].queue == pytest.approx(400.0 - 125.0)
-    assert "settles on its floor" in eq.message
+    assert "at its lower bound" in eq.message

@@ -121,7 +121,7 @@ class FluctuationsView(View):
         found = self.found
         why = f" ({found.message})" if found.message else ""
         first = verdict(found.status == "regular", f"Fluctuations: {found.status}{why}")
-        distance = lines(f"distance of the loop from -1: {number(found.margin, 3)}")
+        distance = lines(f"distance of the loop gain from -1, critical: {number(found.margin, 3)}")
         links = table(
             "Links", "link", *known("links", "queue", "queue_std"), "5 %", "50 %", "95 %",
             ("queueing_delay", "ms"), ("queueing_delay, 95 %", "ms"), "idle",
@@ -146,7 +146,7 @@ class FluctuationsView(View):
             delay = link.queueing_delay
             half = NormalDist().inv_cdf(0.95) * delay.std
             out[f"{name}: queueing delay, 5 to 95 %"] = Measured(delay.mean, "s", half)
-        return out | {"margin": Measured(self.found.margin)}
+        return out | {"distance of the loop gain from -1": Measured(self.found.margin)}
 
     def draw(self, figure: "SubFigure") -> None:
         """The spectrum of the queue, and its share of the time below each length."""
@@ -331,13 +331,27 @@ def _margins(ax: "Axes", result: Any) -> None:
         ax.plot(math.cos(angle), math.sin(angle), "o", color="C2", label=label)
 
 
+_NON_SMOOTH = (
+    "non-smooth: roots jump across the imaginary axis, as the marking function has a corner there "
+    "or a bound of a law is reached"
+)
+_ENDS = {
+    "edge": "edge of the range",
+    "regime": "corner of the marking, or another status",
+    "zero frequency": "frequency 0",
+    "meets": "meets another curve",
+    "one verdict": "stability is that of both sides",
+    "lost": "could not be followed",
+}
+
+
 class CrossingsView(View):
     """Every change of stability along one parameter."""
 
     size = (3.0, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """The changes, and the parts of the range without a verdict."""
+        """The changes, and the parts of the range without a smooth equilibrium."""
         result, stable = self.found, self.found.stable_at_low
         word = {True: "stable", False: "unstable", None: "undetermined"}[stable]
         proof = "certified" if result.certified else "not certified: crossings may be missing"
@@ -350,10 +364,11 @@ class CrossingsView(View):
         )  # fmt: skip
         for c in result.crossings:
             numbers = (Number(c.value, 10), Number(c.frequency, 8), period(c.frequency))
-            kind = c.criticality or ("jump" if c.jump else DASH)
+            kind = c.criticality or ("non-smooth" if c.jump else DASH)
             changes.add_row(*numbers, c.becomes, kind)
         if result.crossings:
             out.append(changes)
+            out += lines(_NON_SMOOTH * any(c.jump for c in result.crossings))
         elif not result.without_equilibrium and result.certified:
             out += lines("No change of stability in this range.")
         else:
@@ -364,7 +379,8 @@ class CrossingsView(View):
             )
             out.append(verdict(None, f"Changes of stability: none found {scope}."))
         if result.without_equilibrium:
-            gaps = table("Parts without a verdict", f"{along.heading} from", "to", "equilibrium")
+            title = "Ranges without a smooth equilibrium: stability undetermined"
+            gaps = table(title, f"{along.heading} from", "to", "status of the equilibrium")
             for gap in result.without_equilibrium:
                 gaps.add_row(Number(gap.low, 6), Number(gap.high, 6), gap.status)
             out.append(gaps)
@@ -377,7 +393,7 @@ class CrossingsView(View):
             "changes": Measured(len(self.found.crossings)),
             "first at": Measured(first and first.value),
             "frequency": Measured(first and first.frequency, "rad/s"),
-            "parts without a verdict": Measured(len(self.found.without_equilibrium)),
+            "ranges without a smooth equilibrium": Measured(len(self.found.without_equilibrium)),
         }
 
     def draw(self, figure: "SubFigure") -> None:
@@ -413,18 +429,20 @@ class BoundaryView(View):
         out: list[Block] = [verdict(good, f"Boundary: {len(result.curves)} curves ({proof})")]
         curves = table(
             "Curves on which stability changes", "kind", "points",
-            *map(parameter, result.paths, result.units), ("frequency", "rad/s"), "unstable roots",
-            "ends",
+            *map(parameter, result.paths, result.units), ("frequency", "rad/s"),
+            "unstable roots on both sides", "why it ends",
         )  # fmt: skip
         for c in result.curves:
             known = c.frequency[np.isfinite(c.frequency)].tolist()
             curves.add_row(
-                c.kind, str(len(c.x)), span(c.x.tolist()), span(c.y.tolist()),
+                "non-smooth" if c.kind == "jump" else c.kind, str(len(c.x)),
+                span(c.x.tolist()), span(c.y.tolist()),
                 span(known) if known else DASH, f"{c.below} | {c.above}",
-                "closed" if c.closed else ", ".join(c.ends),
+                "closed" if c.closed else ", ".join(_ENDS[end] for end in c.ends),
             )  # fmt: skip
         out += lines(result.message, tone="bold")
-        return [*out, curves] if result.curves else out
+        note = lines(_NON_SMOOTH * any(c.kind == "jump" for c in result.curves))
+        return [*out, curves, *note] if result.curves else out
 
     def numbers(self) -> dict[str, Measured]:
         """Number of curves, and the range of their frequencies."""
