@@ -64,19 +64,21 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
 
     Equilibria, roots and margins are differentiated at the solution by the implicit function
     theorem; those of roots and margins include the motion of the equilibrium. An equilibrium that
-    slides on a jump, or fills a buffer, stays on that surface: it has derivatives, but no
-    linearisation, hence no roots and margins. At the edge of a regime both one-sided derivatives
-    are returned. Roots and margins of a population, and its equilibrium on a jump, at a full
-    buffer or with window laws that remember, are differentiated by differences.
+    is on a discontinuity, or fills a buffer, stays there: it has derivatives, but no linearisation,
+    hence no roots and margins. At a corner of the marking function, and where a queue begins to
+    empty or to fill, both one-sided derivatives are returned. Roots and margins of a population,
+    and its equilibrium on a discontinuity, at a full buffer or with window laws that remember, are
+    differentiated by differences.
 
     Parameters
     ----------
     net
         The network, or for cycles a delay equation.
     of
-        The quantity: ``queue``, ``average``, ``signal``, ``utilization`` or ``load`` of a link
-        (``links.NAME.queue``), ``window``, ``rtt``, ``rate`` or ``heard`` of a group (the mean over
-        its flows), without its owner if there is only one; ``phase_margin``, ``gain_margin``,
+        The quantity: ``queue``, ``queueing_delay``, ``average``, ``mark_probability``,
+        ``utilization`` or ``load_factor`` of a link (``links.NAME.queue``), ``window``, ``rtt``,
+        ``queueing_delay``, ``rate`` or ``mark_probability`` of a group (the mean over its flows),
+        without its owner if there is only one; ``phase_margin``, ``gain_margin``,
         ``delay_margin``, ``gain_crossover``, ``phase_crossover``, ``decay_rate``, ``rightmost``,
         ``frequency``; ``cycle.period`` and extremes such as ``cycle.link.queue.max``,
         ``cycle.flow.window.min``; or a function of the `Equilibrium` written with jax.numpy.

@@ -148,12 +148,13 @@ def find(
 class Gradient(Result):
     """A quantity of a network and its derivatives by parameters, by path.
 
-    `status` is `ok`, or the reason for NaN derivatives: `kink` (they differ on both sides of a kink
-    or of the edge of a regime: `sides` has those towards smaller and towards larger values, NaN if
-    unknown), `tie` (two roots or crossovers are equally near), `grazing` (a double crossover or
-    root), `no_crossover` (an infinite margin), `singular`, or the status of an equilibrium without
-    derivatives, or without a linearisation for a root or margin (`discontinuity`, `sliding`,
-    `continuum`, `none`); `message` has details. `units` are those of the parameters.
+    `status` is `ok`, or the reason for NaN derivatives: `kink` (they differ on both sides, as at a
+    corner of the marking function, or where a queue begins to empty: `sides` has those towards
+    smaller and towards larger values, NaN if unknown), `tie` (two roots or crossovers are equally
+    near), `grazing` (a double crossover or root), `no_crossover` (an infinite margin), `singular`,
+    or the status of an equilibrium without derivatives, or without a linearisation for a root or
+    margin (`discontinuity`, `sliding`, `continuum`, `none`); `message` has details. `units` are
+    those of the parameters.
 
     Examples
     --------

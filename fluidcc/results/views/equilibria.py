@@ -337,10 +337,10 @@ _NON_SMOOTH = (
 )
 _ENDS = {
     "edge": "edge of the range",
-    "regime": "corner of the marking, or another status",
+    "non-smooth": "corner of the marking, or another status",
     "zero frequency": "frequency 0",
     "meets": "meets another curve",
-    "one verdict": "stability is that of both sides",
+    "same stability": "same stability on both sides",
     "lost": "could not be followed",
 }
 
