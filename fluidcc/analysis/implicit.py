@@ -349,7 +349,7 @@ def _observe_population(
         links[name] = LinkEquilibrium(queue, delay, average, signals[k].either, used[k])
     for name, own, (s, rate) in zip(net.flow_names, net.flows, senders, strict=True):
         rtt = round_trip(net, own, tuple(queues))
-        delay = path_delay(net, own, queues) + 0.0 * rtt
+        delay = path_delay(net, own, tuple(queues)) + 0.0 * rtt
         seen = touched(own, tuple(signals[k] for k in own.route)) + 0.0 * rtt
         window = own.window.window(s.law)
         flows[name] = FlowsEquilibrium(window, rtt, delay, rate, seen, np.ones_like(rtt))
