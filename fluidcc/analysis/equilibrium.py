@@ -195,14 +195,14 @@ def equilibrium(net: Network) -> Equilibrium:
     Examples
     --------
     >>> import fluidcc as fc
-    >>> fc.equilibrium(fc.load("hollot2001/slow"))
+    >>> fc.equilibrium(fc.load("hollot2001/slow"))  # doctest: +NORMALIZE_WHITESPACE
     Equilibrium: regular
     Links
-    link        queue [packet]  average [packet]  mark_probability  utilization
-    bottleneck           194.4             194.4         0.0080727            1
+    link        queue [packet]  queueing_delay [ms]  average [packet]  mark_probability  utilization
+    bottleneck           194.4                51.84             194.4         0.0080727            1
     Flows
-    group  round trips  window [packet]  rtt [ms]  rate [packet/s]  mark_probability
-    tcp              1            15.74    251.84             62.5         0.0080727
+    group round trips window [packet] rtt [ms] queueing_delay [ms] rate [packet/s]  mark_probability
+    tcp             1           15.74   251.84               51.84            62.5         0.0080727
     """
     fluid = as_fluid(net)
     arrays = steady(fluid)  # with mean voice calls, in double precision
