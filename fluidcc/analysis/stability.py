@@ -266,7 +266,7 @@ def _of_population(
     roots, notes = loop.roots(unstable) if count else np.zeros(0, complex), [eq.message]
     if roots is None:
         roots = np.zeros(0, complex)
-        notes.append("no roots are given: those found are fewer than the Nyquist curve counts")
+        notes.append("no roots are given: those found are not as many as the Nyquist curve counts")
     if eq.kinked:
         notes.append("the marking function has a corner here: these are of one side of it")
     if certify:

@@ -94,7 +94,7 @@ def from_network(net: Network, why: str) -> Cycle:
     note = f"; {joined + 1} equal groups of flows are merged" if joined else ""
     note += ", in the multipliers too" if joined and found.floquet else ""
     if not settled and found.status != "incomplete":
-        note += f"; the longest run, {end:.4g} s, had not settled"
+        note += f"; the longest run, {end:.4g} s, had not converged"
     return dataclasses.replace(found, flows=flows, message=found.message + note)
 
 
