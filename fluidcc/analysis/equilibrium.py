@@ -382,8 +382,8 @@ def _differ(first: OperatingPoint, second: OperatingPoint) -> bool:
 
 _ADVICE = {
     Regime.JUMP: "links.{name}.queue is at a discontinuity: its mark or drop probability is "
-    "{given:.3g} below {queue:.6g} packets, and above it exceeds the {needed:.3g} that balances the "
-    "senders; the queue stays there, or oscillates about it if the feedback is delayed",
+    "{given:.3g} below {queue:.6g} packets, and above it exceeds the {needed:.3g} that balances "
+    "the senders; the queue stays there, or oscillates about it if the feedback is delayed",
     Regime.FULL: "the buffer of links.{name} is full ({queue:.6g} packets): it drops a share of "
     "{signal.drop:.3g}, at a mark probability of {signal.mark:.3g}",
     Regime.NONE: "no equilibrium: even with every packet marked, or at the longest queue "
