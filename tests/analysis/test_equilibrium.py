@@ -102,7 +102,7 @@ def test_saturated_names_the_marking_needed():
     assert eq.links["bottleneck"].queue == pytest.approx(700, rel=1e-12)
     assert eq.links["bottleneck"].mark_probability == pytest.approx(2 / window**2, rel=1e-10)
     assert eq.flows["flows"].window[0] == pytest.approx(window, rel=1e-10)
-    assert "marking needed (0.342)" in eq.message and "0.1" in eq.message
+    assert "exceeds the 0.342 that balances the senders" in eq.message and "0.1" in eq.message
 
 
 def test_none_has_no_numbers():

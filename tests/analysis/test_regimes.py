@@ -24,7 +24,7 @@ def test_integrators_hold_their_reference(law, queue):
     assert link.queue == pytest.approx(queue, rel=1e-11)
     assert link.mark_probability == pytest.approx(2 / (2 + window**2), rel=1e-10)
     assert group.window[0] == pytest.approx(window, rel=1e-10)
-    assert f"sampled every {float(getattr(law, law.period)):.3g} s" in eq.message
+    assert f"acts every {float(getattr(law, law.period)):.3g} s" in eq.message
 
 
 def test_avq_uses_its_target_with_an_empty_queue():
@@ -50,7 +50,7 @@ def test_adaptive_red_slides_at_its_target():
     assert (eq.status, eq.sliding, eq.smooth) == ("regular", ("bottleneck",), False)
     assert link.average == pytest.approx(200.0, rel=1e-12)
     assert eq.op.laws[0].p == pytest.approx(2 * p, rel=1e-9)
-    assert "every 0.5 s it steps the marking up" in eq.message
+    assert "adapts its marking every 0.5 s, up on one side" in eq.message
 
 
 @pytest.mark.parametrize(("n", "low", "high"), [(2.0, 0.009, 0.01), (600.0, 0.5, 0.51)])
@@ -186,7 +186,7 @@ def test_bmcc_shares_equally(gamma):
     turn = sawtooth(to_arrays(bmcc(gamma=gamma)), eq.op)
     assert turn is not None and turn.low == pytest.approx(0.875, rel=1e-9)
     assert turn.time == pytest.approx(gamma * C * 0.125 * 0.2**2 / 3, rel=1e-6)
-    assert f"back after {turn.time:.4g} s" in eq.message
+    assert f"1 again after {turn.time:.4g} s" in eq.message
 
 
 def test_bmcc_by_the_letter_favours_long_round_trips():

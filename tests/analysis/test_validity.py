@@ -141,7 +141,7 @@ def test_marks_that_last_for_part_of_a_round_trip_are_told():
     """46.5 of 91.5 packets: the front's marks end after the propagation delay."""
     net = fc.load("durresi2001/slow_start_front")
     reasons = validity_warnings(fc.equilibrium(net))
-    assert any("last for 0.51 of a round trip" in reason for reason in reasons)
+    assert any("marks for 0.51 of a round trip" in reason for reason in reasons)
 
 
 def test_a_trajectory_that_swings_or_loses_everything_is_told():
@@ -160,4 +160,4 @@ def test_a_trajectory_that_swings_or_loses_everything_is_told():
     _, reason = validity_warnings(
         rest, SimpleNamespace(time=time, links={"l": still}, net=rest.net)
     )
-    assert "most packets are lost" in reason
+    assert "the fluid model loses most packets" in reason
