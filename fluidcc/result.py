@@ -23,6 +23,8 @@ class View:
 
     size: Any = (4.0, 1)
     """Height of the picture [inch], and number of panels in a row, stacked in a narrow one."""
+    interval = "mean and 95 % interval"
+    """Meaning of its numbers with a half width, above the picture of a sweep."""
     instead = ""
     """Why there is no picture, and what to draw."""
 

@@ -24,6 +24,8 @@ def test_a_stable_trajectory_ends_at_the_equilibrium(both):
     assert rows.pop("period").fluid is None
     for row in rows.values():
         assert row.fluid == pytest.approx(row.equilibrium, rel=2e-3, abs=1e-12)
+    delay = both.equilibrium.links["bottleneck"].queueing_delay
+    assert rows["queueing_delay"].equilibrium == delay == rows["queue"].equilibrium / 1250
 
 
 def test_what_capacity_decides_agrees_between_the_engines(both):
@@ -116,7 +118,7 @@ def test_a_network_that_trains_refuse_is_compared_all_the_same():
 
 def test_levels_that_are_left_out_are_not_trusted():
     level, reason = rule("hollot2001/pi", ("mean", "population", "packets"))
-    assert level == "population" and "trains: left out" in reason
+    assert level == "population" and "trains: not asked for" in reason
     level, reason = rule("hollot2001/pi", ("mean", "packets"))
     assert level == "mean" and reason.startswith("there is no validity warning")
 
@@ -127,7 +129,10 @@ def test_no_level_below_packets_has_every_reason():
     for said in ("trains: a fault", "population: ", "often empties", "mean: validity warnings (3)"):
         assert said in reason
     jump = rule("akujobi2002/homogeneous_ecn", ("mean", "packets"))
-    assert jump.level == "packets" and "mean: the equilibrium is discontinuity" in jump.reason
+    assert (
+        jump.level == "packets"
+        and "mean: the equilibrium has the status discontinuity" in jump.reason
+    )
 
 
 def test_goodput_at_rest_is_what_arrives():

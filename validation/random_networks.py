@@ -216,7 +216,7 @@ def reason(message: str) -> str:
         "often empties",
         "often fills",
         "timers",
-        "jump",
+        "discontinuity",
         "end of its range",
     ):
         if words in message:

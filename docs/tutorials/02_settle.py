@@ -26,14 +26,14 @@ for point in curve.points:
     print(point.set["flow.n"], point.status, point.result.message)
 
 # %%
-# The regimes
-# -----------
+# The statuses
+# ------------
 # ``regular``
 #     Every law works within its range.
 # ``discontinuity``
-#     The marks needed exceed a jump of the marking: without ``gentle``, RED jumps from p_max to
-#     dropping everything at max_th, and the average is held there. The queue still has a value,
-#     but a switch holds it, not a slope.
+#     A discontinuity of the marking passes over the marks needed: without ``gentle``, RED jumps
+#     from p_max to dropping everything at max_th, and the average is held there. The queue still
+#     has a value, but a switch holds it, not a slope.
 # ``empty``
 #     Windows are capped and do not fill the link.
 # ``continuum``

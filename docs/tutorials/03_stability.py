@@ -22,9 +22,9 @@ found = fc.stability(fast)
 print(found)
 
 # %%
-# The verdict is the count of unstable roots. Margins go with a stable loop only: a positive phase
-# margin proves nothing if the gain crosses one more than once. The pair of unstable roots
-# describes the oscillation to come: its imaginary part is the frequency, its real part the
+# Stability is decided by the count of unstable roots. Margins go with a stable loop only: a
+# positive phase margin proves nothing if the gain crosses one more than once. The pair of unstable
+# roots describes the oscillation to come: its imaginary part is the frequency, its real part the
 # growth rate.
 
 period = 2 * np.pi / max(root.imag for root in found.roots if root.real > 0)

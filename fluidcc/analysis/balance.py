@@ -175,14 +175,14 @@ def unbalanced(
     if not over[worst] <= 1:
         name = _names(net, op)[worst]
         return (
-            f"put into the moving model, {name} does not rest: {rows.value[worst]:.3g} is left of "
-            f"terms of {rows.scale[worst]:.3g}"
+            f"the equations of motion are not at equilibrium: {name} changes by "
+            f"{rows.value[worst]:.3g}, the sum of terms of {rows.scale[worst]:.3g}"
         ), rows
     for k, excess in enumerate(rows.excess):
         if not excess <= _BALANCED:
             return (
-                f"put into the moving model, the queue of links.{net.link_names[k]} leaves the end "
-                f"of its equilibrium, by {excess:.3g} of the capacity"
+                "the equations of motion are not at equilibrium: the queue of "
+                f"links.{net.link_names[k]} leaves its bound, by {excess:.3g} of the capacity"
             ), rows
     return "", rows
 

@@ -51,12 +51,13 @@ if TYPE_CHECKING:
 class BoundaryCurve:
     """Roots on the imaginary axis along a curve: both parameters and the frequency [rad/s], (k,).
 
-    `kind` is `hopf`, `fold` (a root at zero, frequency 0) or `jump` (roots jump across the axis at
-    a change of regime; the frequency is that of the unstable side, NaN where not located).
-    `below` and `above` are the numbers of unstable roots on the two sides, `certified` if proven on
-    both at the checked points. `ends` is why the curve ends: `closed`, `edge` of the range,
-    `regime`, `zero frequency`, `meets` another curve, `one verdict` (both sides of a kink are alike
-    from there on), or `lost`.
+    `kind` is `hopf`, `fold` (a root at zero, frequency 0) or `jump` (roots jump across the axis
+    where the marking function has a corner or a bound is reached; the frequency is that of the
+    unstable side, NaN where not located). `below` and `above` are the numbers of unstable roots on
+    the two sides, `certified` if proven on both at the checked points. `ends` is why the curve
+    ends: `closed`, `edge` of the range, `non-smooth` (a corner or a bound, or an equilibrium of
+    another status), `zero frequency`, `meets` another curve, `same stability` (on both sides of a
+    corner, from there on), or `lost` (it could not be followed).
     """
 
     x: Array
@@ -225,7 +226,7 @@ def _of_population(
         ends: Any = ("closed", "closed")
         if line[0] is not line[-1]:
             edges = np.any((places == 0) | (places == 1), axis=1)
-            ends = tuple("edge" if edges[k] else "regime" for k in (0, -1))
+            ends = tuple("edge" if edges[k] else "non-smooth" for k in (0, -1))
         above = max(max(change.below, change.above) for change in line)
         x, y = plane.columns(places)
         curves.append(BoundaryCurve(x, y, frequency, "hopf", 0, above, False, ends))
@@ -240,7 +241,7 @@ def _of_population(
             f"undetermined at {len(rest)} of {len(nodes)} grid points, at first: {rest[0]}"
         )
     if scan.lost:
-        notes.insert(0, f"the curves do not explain the counts on {scan.lost} sides of the grid")
+        notes.insert(0, f"on {scan.lost} sides of the grid no curve is between unlike counts")
     status, message = "incomplete" if scan.lost else "ok", "; ".join(notes)
     counts = counts.reshape((len(at), len(at)))
     return result(tuple(curves), (), columns, counts, status, message, certified=False)
@@ -273,16 +274,16 @@ def _faults(unexplained: int, curves: list[BoundaryCurve]) -> list[str]:
     out = []
     if unexplained:
         out.append(
-            f"the curves do not explain the counts on {unexplained} parts of the grid: "
-            "take more points, or a smaller range"
+            f"on {unexplained} parts of the grid the numbers of unstable roots differ without a "
+            "curve between: take more points, or a smaller range"
         )
     lost = [c for c in curves if "lost" in c.ends]
     if lost:
         last = lost[0]
         x, y = (last.x[-1], last.y[-1]) if last.ends[1] == "lost" else (last.x[0], last.y[0])
         out.append(
-            f"{len(lost)} curves were lost, the first at ({x:.6g}, {y:.6g}): "
-            "take a smaller range about it"
+            f"{len(lost)} curves could not be followed further, the first at "
+            f"({x:.6g}, {y:.6g}): take a smaller range about it"
         )
     return out
 
@@ -300,7 +301,8 @@ def _undetermined(cells: Grid) -> list[str]:
 
 def _missing(statuses: Mapping[str, int], count: int) -> list[str]:
     return [
-        f"undetermined at {n} of {count} grid points: {status}" for status, n in statuses.items()
+        f"undetermined at {n} of {count} grid points: status of the equilibrium {status}"
+        for status, n in statuses.items()
     ]
 
 
@@ -510,7 +512,7 @@ def _one_way(
             ahead = _on_edge(here, way)
         pair = _pair(plane, ahead, way, start, step)
         if pair is None or not _jumps(*pair):
-            end = "lost" if pair is None else "one verdict"
+            end = "lost" if pair is None else "same stability"
             step /= 2
             continue
         new = _middle(pair)

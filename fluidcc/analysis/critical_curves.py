@@ -36,7 +36,7 @@ _ZERO = "zero frequency"
 
 
 class Lost(Exception):
-    """No critical root is found: `why` is `regime`, `range`, `zero frequency` or `search`."""
+    """No critical root is found: `why` is `non-smooth`, `range`, `zero frequency` or `search`."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -111,7 +111,7 @@ class Equation:
         matrix = spot.linear.matrix(1j * frequency)
         n = len(matrix)
         if n != len(self._left):
-            raise Lost("regime")
+            raise Lost("non-smooth")
         whole = np.zeros((n + 1, n + 1), complex)
         whole[:n, :n], whole[:n, n], whole[n, :n] = matrix, self._left, self._right
         unit = np.zeros(n + 1)
@@ -130,7 +130,7 @@ class Equation:
             raise Lost("range")
         spot = self.plane.spot(t)
         if not spot.smooth or spot.regime != self.regime:
-            raise Lost("regime")
+            raise Lost("non-smooth")
         return spot
 
     def _with_slopes(self, point: Critical) -> Critical:
@@ -150,7 +150,7 @@ class Equation:
                 return self._spot(there), step
             except Lost:
                 continue
-        raise Lost("regime")
+        raise Lost("non-smooth")
 
     def solve(self, x: Array, jacobian: Array, row: Array, target: float) -> Critical:
         """The critical root with row . x = target near x, by Broyden's method.
@@ -209,8 +209,8 @@ def _null_vectors(matrix: Array) -> tuple[Array, Array]:
 class Curve:
     """A curve of critical roots, in order, and why it ends at either side.
 
-    Ends are `edge` of the range, `regime` (a kink of a marking function, a cap, an equilibrium of
-    another status), `zero frequency`, `lost`; both are `closed` if the curve is.
+    Ends are `edge` of the range, `non-smooth` (a corner of a marking function, a cap, an
+    equilibrium of another status), `zero frequency`, `lost`; both are `closed` if the curve is.
     """
 
     points: tuple[Critical, ...]
@@ -275,7 +275,7 @@ def _one_way(equation: Equation, start: Critical, tangent: Array) -> tuple[list[
             at_edge = _at_edge(equation, here, tangent, step) if lost.why == "range" else None
             if at_edge is not None:
                 return [*found, at_edge], "edge"
-            if lost.why in ("regime", _ZERO):
+            if lost.why in ("non-smooth", _ZERO):
                 end, closing = lost.why, True
             step /= 2
             if step < _SHORTEST:

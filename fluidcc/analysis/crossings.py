@@ -56,8 +56,8 @@ class Crossing:
 
     `lyapunov` is the first Lyapunov coefficient (negative where a stable cycle grows out of it) and
     `criticality` what follows: `supercritical`, `subcritical` or `degenerate`; None where there is
-    no Hopf point with derivatives. `jump`: roots jump across the axis at a change of
-    regime (a kink of the marking function, a cap) instead of crossing it; the frequency is then
+    no Hopf point with derivatives. `jump`: roots jump across the axis at a corner of
+    the marking function, or where a bound is reached, instead of crossing it; the frequency is then
     that of the rightmost root on the unstable side, None where that root was not located.
     """
 

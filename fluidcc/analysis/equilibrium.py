@@ -24,9 +24,9 @@ from fluidcc.analysis.operating_point import (
 )
 from fluidcc.analysis.population import why_no_population
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, SMALLEST_WINDOW, per_flow
-from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal, queueing_delay
 from fluidcc.model.advice import advice
-from fluidcc.model.delays import round_trip
+from fluidcc.model.delays import path_delay, round_trip
 from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.model.rates import interpret_signal, sender_change, touched
 from fluidcc.ops import Num
@@ -44,13 +44,15 @@ _NO_WINDOW = 1.001 * SMALLEST_WINDOW
 
 @dataclasses.dataclass(frozen=True)
 class LinkEquilibrium:
-    """One link at equilibrium: queue and average [packet], mark or drop probability, utilization.
+    """One link at equilibrium: queue [packet], queueing delay [s], average of the queue law
+    [packet], mark or drop probability, utilization.
 
     `load_factor` is that of the link, and `quench_fraction` the share of quenches in the packets on
     the way back from it; None if there is none.
     """
 
     queue: float
+    queueing_delay: float
     average: float
     mark_probability: float
     utilization: float
@@ -62,12 +64,14 @@ class LinkEquilibrium:
 class FlowsEquilibrium:
     """One group of flows at equilibrium, per distinct round trip, shapes (m,).
 
-    Window of one flow [packet], round trip with queueing [s], rate of one source [packet/s],
-    mark or drop probability seen by the sender, and the share of the sources that are active.
+    Window of one flow [packet], round trip with queueing [s], queueing delay over the links of the
+    route [s], rate of one source [packet/s], mark or drop probability seen by the sender, and the
+    share of the sources that are active.
     """
 
     window: Array
     rtt: Array
+    queueing_delay: Array
     rate: Array
     mark_probability: Array
     active: Array
@@ -78,7 +82,8 @@ class Equilibrium(Result):
     """The equilibrium of a network.
 
     `status` is `regular` (a root within the laws' ranges), `empty` (a queue at zero, the links
-    not full), `discontinuity` (the signal needed lies within a jump, or a full buffer drops),
+    not full), `discontinuity` (the signal needed is passed over by a discontinuity of the law, or a
+    full buffer drops),
     `continuum` (not unique; the numbers are those reached from the laws' start), `none`
     (a link stays overloaded, or windows grow or fall without end), or `undetermined` (the candidate
     fails the check against the equations of motion, or a law remembers an extreme of all its past);
@@ -147,25 +152,32 @@ class Equilibrium(Result):
         import xarray as xr
 
         variables: dict[str, Any] = {}
-        for name in ("queue", "average", "mark_probability", "utilization"):
+        for name in ("queue", "queueing_delay", "average", "mark_probability", "utilization"):
             values = [getattr(v, name) for v in self.links.values()]
             variables[name] = ("link", values, attributes("links", name))
-        for name in ("window", "rtt", "rate", "mark_probability"):
+        for name in ("window", "rtt", "queueing_delay", "rate", "mark_probability"):
             values = np.concatenate([getattr(v, name) for v in self.flows.values()])
-            variables[name] = ("flow", values, attributes("flows", name))
+            own = f"flow_{name}" if name in variables else name
+            variables[own] = ("flow", values, attributes("flows", name))
         groups = [name for name, v in self.flows.items() for _ in v.window]
         coords = labels(link=self.links) | {"group": ("flow", groups, about("group"))}
         attrs = {"status": self.status, "message": self.message}
         return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 
+_NOT_SMOOTH = {
+    "discontinuity": "the equilibrium is on a discontinuity or at a full buffer",
+    "continuum": "the equilibrium is not unique",
+    "none": "there is no equilibrium",
+    "undetermined": "the equilibrium is undetermined",
+}
+
+
 def without(eq: Equilibrium) -> str:
     """Message on why an equilibrium has no linearisation."""
-    reasons = []
-    if eq.status not in ("regular", "empty"):
-        reasons.append(f"the status is {eq.status}")
+    reasons = [_NOT_SMOOTH[eq.status]] if eq.status in _NOT_SMOOTH else []
     if eq.sliding:
-        reasons.append(f"the laws switch there, at links.{', links.'.join(eq.sliding)}")
+        reasons.append(f"rules switch about it, at links.{', links.'.join(eq.sliding)}")
     if eq.net.closure == "population":
         reasons.append("a population has no equations of motion; stability judges its loop")
     return ", and ".join(reasons) or "a loss closure gives windows at equilibrium only"
@@ -183,14 +195,14 @@ def equilibrium(net: Network) -> Equilibrium:
     Examples
     --------
     >>> import fluidcc as fc
-    >>> fc.equilibrium(fc.load("hollot2001/slow"))
+    >>> fc.equilibrium(fc.load("hollot2001/slow"))  # doctest: +NORMALIZE_WHITESPACE
     Equilibrium: regular
     Links
-    link        queue [packet]  average [packet]  mark_probability  utilization
-    bottleneck           194.4             194.4         0.0080727            1
+    link        queue [packet]  queueing_delay [ms]  average [packet]  mark_probability  utilization
+    bottleneck           194.4                51.84             194.4         0.0080727            1
     Flows
-    group  round trips  window [packet]  rtt [ms]  rate [packet/s]  mark_probability
-    tcp              1            15.74    251.84             62.5         0.0080727
+    group round trips window [packet] rtt [ms] queueing_delay [ms] rate [packet/s]  mark_probability
+    tcp             1           15.74   251.84               51.84            62.5         0.0080727
     """
     fluid = as_fluid(net)
     arrays = steady(fluid)  # with mean voice calls, in double precision
@@ -225,7 +237,7 @@ def conclude(net: Network, arrays: Network, searches: Searches) -> Equilibrium:
         other = find_operating_point(arrays, np.asarray(longest))
         if _differ(op, other):
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
-            notes.append(f"not unique: another start ends at queues of {queues} packets")
+            notes.append(f"not unique: a start from long queues ends at {queues} packets")
     others = [other for other in others if _differ(op, other)]
     notes += [_range_message(net, k, [op, *others]) for k in range(len(net.links)) if others]
     found = _describe(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
@@ -297,9 +309,9 @@ def _describe(
 def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsEquilibrium]]:
     """Links and flows with all values unknown."""
     sizes = {n: np.size(flows.rtt) for n, flows in zip(net.flow_names, net.flows, strict=True)}
-    links = {name: LinkEquilibrium(*4 * (math.nan,)) for name in net.link_names}
+    links = {name: LinkEquilibrium(*5 * (math.nan,)) for name in net.link_names}
     return links, {
-        name: FlowsEquilibrium(*5 * (np.full(k, math.nan),)) for name, k in sizes.items()
+        name: FlowsEquilibrium(*6 * (np.full(k, math.nan),)) for name, k in sizes.items()
     }
 
 
@@ -310,21 +322,22 @@ def _link(net: Network, op: OperatingPoint, k: int, regime: Regime) -> LinkEquil
     busy = regime in (Regime.INTERIOR, Regime.STEADY) and queue > 0
     load = float(op.signals[k].load) if link.queue.loads else None
     return LinkEquilibrium(
-        queue, average, float(op.signals[k].either), 1.0 if busy else used, load,
-        _quench_fraction(net, k, op),
+        queue, queueing_delay(queue, float(link.capacity)), average, float(op.signals[k].either),
+        1.0 if busy else used, load, _quench_fraction(net, k, op),
     )  # fmt: skip
 
 
 def _flows(net: Network, op: OperatingPoint, i: int) -> FlowsEquilibrium:
     flows = net.flows[i]
-    rtt = np.asarray(flows.rtt, float)
-    rtt = rtt + sum(float(op.queues[k]) / float(net.links[k].capacity) for k in flows.route)
+    delay = float(path_delay(net, flows, tuple(map(float, op.queues))))
+    rtt = np.asarray(flows.rtt, float) + delay
     window = np.asarray(op.windows[i])
     signal = float(touched(flows, tuple(op.signals[k] for k in flows.route)))
     active = op.senders[i].active if flows.traffic.starts else np.ones_like(window)
     return FlowsEquilibrium(
-        window, rtt, np.asarray(op.rates[i]), np.full(len(window), signal), np.asarray(active)
-    )
+        window, rtt, np.full(len(window), delay), np.asarray(op.rates[i]),
+        np.full(len(window), signal), np.asarray(active),
+    )  # fmt: skip
 
 
 def _unbounded(net: Network, op: OperatingPoint, i: int) -> bool:
@@ -368,20 +381,20 @@ def _differ(first: OperatingPoint, second: OperatingPoint) -> bool:
 
 
 _ADVICE = {
-    Regime.JUMP: "no smooth equilibrium: the marking needed ({needed:.3g}) is above the "
-    "{given:.3g} that links.{name}.queue gives below its jump at {queue:.6g} packets; the queue "
-    "sits there, in small cycles if the feedback is delayed",
-    Regime.FULL: "the buffer of links.{name} is full ({queue:.6g} packets): beyond a marking of "
-    "{signal.mark:.3g} it drops {signal.drop:.3g}",
-    Regime.NONE: "no equilibrium: with every packet marked, or the longest queue ({queue:.6g} "
-    "packets), links.{name} is still offered more than its capacity; losses govern. Fewer flows, a "
-    "longer buffer or a law that backs off further would settle",
+    Regime.JUMP: "links.{name}.queue is at a discontinuity: its mark or drop probability is "
+    "{given:.3g} below {queue:.6g} packets, and above it exceeds the {needed:.3g} that balances "
+    "the senders; the queue stays there, or oscillates about it if the feedback is delayed",
+    Regime.FULL: "the buffer of links.{name} is full ({queue:.6g} packets): it drops a share of "
+    "{signal.drop:.3g}, at a mark probability of {signal.mark:.3g}",
+    Regime.NONE: "no equilibrium: even with every packet marked, or at the longest queue "
+    "({queue:.6g} packets), links.{name} is offered more than its capacity; take fewer flows, a "
+    "longer buffer, or a window law that decreases more",
     Regime.EMPTY: "the windows keep links.{name} at a utilization of {used:.3g}: its queue is "
     "empty",
-    Regime.ADAPTED: "links.{name}.queue slides: every {period:.3g} s it steps the marking up on "
-    "one side of this queue and down on the other",
-    Regime.LOADED: "links.{name} slides at full load: the senders increase below a load factor of "
-    "1 and decrease from there; the windows are those whose increases and decreases balance{cycle}",
+    Regime.ADAPTED: "links.{name}.queue adapts its marking every {period:.3g} s, up on one side of "
+    "this queue and down on the other, so that it keeps stepping about this equilibrium",
+    Regime.LOADED: "links.{name} stays at a load factor of 1: the senders increase below it and "
+    "decrease from there; the windows are those whose increases and decreases balance{cycle}",
     Regime.NEUTRAL: "every window vector that fills links.{name} is an equilibrium: at a load "
     "factor of 1 the senders neither increase nor decrease",
 }
@@ -395,7 +408,7 @@ def _link_advice(net: Network, op: OperatingPoint, k: int, regime: Regime) -> st
     turn = sawtooth(net, op) if regime == Regime.LOADED and alone else None
     if turn is not None:
         cycle = (
-            f"; one decrease of all leaves {turn.low:.4g} of the load, which is back after "
+            f"; if all senders decrease once, the load factor is {turn.low:.4g}, and 1 again after "
             f"{turn.time:.4g} s"
         )
     return _ADVICE[regime].format(
@@ -448,8 +461,9 @@ def _escape_advice(net: Network, op: OperatingPoint, k: int) -> str:
     if not math.isfinite(backlog):
         return ""
     return (
-        f"not the only regime: at a queue of {backlog:.3g} packets links.{net.link_names[k]} is "
-        "overloaded again, so that longer queues do not come back"
+        f"not reached from every start: at a queue of {backlog:.3g} packets "
+        f"links.{net.link_names[k]} is offered more than its capacity again, and longer queues do "
+        "not come back"
     )
 
 
@@ -459,10 +473,10 @@ def _sampled_advice(net: Network, k: int, regime: Regime) -> str:
     if law.period is None:
         return ""
     if regime != Regime.STEADY and not law.loads:
-        return f"links.{name}.queue has adapted as far as it can: its state is at a limit"
+        return f"links.{name}.queue adapts no more: its state is at the end of its range"
     return (
-        f"links.{name}.queue is sampled every {float(getattr(law, law.period)):.3g} s: the roots "
-        "take its change per period"
+        f"links.{name}.queue acts every {float(getattr(law, law.period)):.3g} s: roots and margins "
+        "are those of its mean rate of change"
     )
 
 
@@ -484,7 +498,7 @@ def _growth_advice(net: Network, op: OperatingPoint, i: int) -> str:
     return (
         f"no equilibrium: the window of flows.{net.flow_names[i]} still grows at "
         f"{LARGEST_WINDOW:.3g} packets, with {share:.3g} of its packets marked or lost and a queue "
-        f"of {queues}; give max_window, a buffer that ends, or a law or feedback that backs off"
+        f"of {queues}; give max_window, a finite buffer, or a law or feedback that reduces it"
     )
 
 
@@ -494,9 +508,9 @@ def _window_advice(net: Network, i: int, window: np.ndarray) -> list[str]:
     out = []
     low, floor = float(np.min(window)), float(flows.window.min_window)
     if low <= floor and floor > 1:
-        out.append(f"flows.{name}: the window settles on its floor, min_window = {floor:g}")
+        out.append(f"flows.{name}: the window is at its lower bound, min_window = {floor:g}")
     if low < 1:
-        out.append(f"flows.{name}: a window of {low:.3g} is below one packet per window")
+        out.append(f"flows.{name}: a window of {low:.3g} packets, below the least of real senders")
     return out
 
 

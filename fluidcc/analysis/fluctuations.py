@@ -33,7 +33,7 @@ from fluidcc.analysis.population_loop import (
     find_loop,
 )
 from fluidcc.analysis.short_queues import packets_at
-from fluidcc.laws.law import Arrival
+from fluidcc.laws.law import Arrival, queueing_delay
 from fluidcc.laws.marking import Plain
 from fluidcc.model.rates import emit_signal
 from fluidcc.ops import Num
@@ -104,13 +104,14 @@ _UNKNOWN = Spread(math.nan, math.nan)
 
 @dataclasses.dataclass(frozen=True)
 class LinkFluctuations:
-    """One link: its queue, the average that its law keeps, the time in the queue [s], and the share
-    of the time in which it is idle. A link without a queue has packets in service and in bunches.
+    """One link: its queue, the queueing delay [s], the average that its law keeps, and the share of
+    the time in which it is idle. A link without a queue has packets in service and in bunches; of
+    their delay only the mean is known.
     """
 
     queue: Spread
+    queueing_delay: Spread
     average: Spread
-    delay: Spread
     idle: float
 
 
@@ -154,11 +155,13 @@ class Fluctuations(Result):
 
     def number(self, of: Measure) -> float:
         """The number of a quantity of a link or a group; NaN if it is refused."""
-        name, _, part = of.key.partition("_")
+        name, _, part = of.key.rpartition("_")
+        if part != "std" and not part.isdecimal():
+            name, part = of.key, ""
         value = getattr(getattr(self, of.kind)[of.owner], name)
         if not isinstance(value, Spread):
             return value
-        if part in ("", "std"):
+        if not part.isdecimal():
             return value.std if part else value.mean
         return value.quantiles.get(int(part) / 100, math.nan)
 
@@ -186,10 +189,10 @@ class Fluctuations(Result):
             data[name] = (dimension, values, attributes(kind, name))
 
         links, groups = list(self.links.values()), list(self.flows.values())
-        for name in ("queue", "average", "delay"):
+        for name in ("queue", "queueing_delay", "average"):
             own = [getattr(link, name) for link in links]
             add("link", "links", name, [v.mean for v in own])
-            if name != "delay":
+            if name != "queueing_delay":
                 add("link", "links", f"{name}_std", [v.std for v in own])
             if name != "average":
                 rows = [[v.quantiles.get(p, math.nan) for p in SHARES] for v in own]
@@ -283,8 +286,8 @@ def _check_loop(unstable: int, margin: float, at: float) -> None:
         )
     if margin < _LEAST_DISTANCE:
         raise NoLoop(
-            f"the loop comes as near as {margin:.2g} to -1, at {at:.3g} rad/s: fluctuations are "
-            f"not small (at least {_LEAST_DISTANCE:g})"
+            f"the loop gain is as near as {margin:.2g} to -1, at {at:.3g} rad/s: fluctuations are "
+            f"small from {_LEAST_DISTANCE:g} on"
         )
 
 
@@ -381,25 +384,25 @@ def _link(eq: Equilibrium, loop: PopulationLoop, i: int, found: _Spectrum) -> Li
     for jump in _jumps(link, mean_average, _SIGMAS * average):
         raise NoLoop(
             f"links.{name}: an average of {mean_average:.4g} +- {average:.3g} packets often passes "
-            f"the jump of the signal at {jump:.4g}"
+            f"the discontinuity of the signal at {jump:.4g}"
         )
     _check_memory(eq, k, law, found)
     return LinkFluctuations(
         queue=queue,
+        queueing_delay=_normal(*(queueing_delay(packets, capacity) for packets in (mean, std))),
         average=_normal(mean_average, average),
-        delay=_normal(mean / capacity, std / capacity),
         idle=statistics.NormalDist().cdf(-mean / std) if std > 0 else 0.0,
     )
 
 
 def _without_queue(eq: Equilibrium, k: int) -> LinkFluctuations:
     """Packets at a link without a queue; their quantiles are not known."""
-    capacity, average = float(eq.net.links[k].capacity), eq.links[eq.net.link_names[k]].average
+    average = eq.links[eq.net.link_names[k]].average
     mean, std, used = packets_at(eq, k)
+    delay = mean / (used * float(eq.net.links[k].capacity))  # Little's law
     return LinkFluctuations(
-        Spread(mean, std), Spread(average, math.nan), Spread(mean / capacity, std / capacity),
-        max(1 - used, 0.0),
-    )  # fmt: skip
+        Spread(mean, std), Spread(delay, math.nan), Spread(average, math.nan), max(1 - used, 0.0)
+    )
 
 
 def _disturbances(eq: Equilibrium, loop: PopulationLoop, omega: Array) -> Array:

@@ -64,23 +64,24 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
 
     Equilibria, roots and margins are differentiated at the solution by the implicit function
     theorem; those of roots and margins include the motion of the equilibrium. An equilibrium that
-    slides on a jump, or fills a buffer, stays on that surface: it has derivatives, but no
-    linearisation, hence no roots and margins. At the edge of a regime both one-sided derivatives
-    are returned. Roots and margins of a population, and its equilibrium on a jump, at a full
-    buffer or with window laws that remember, are differentiated by differences.
+    is on a discontinuity, or fills a buffer, stays there: it has derivatives, but no linearisation,
+    hence no roots and margins. At a corner of the marking function, and where a queue begins to
+    empty or to fill, both one-sided derivatives are returned. Roots and margins of a population,
+    and its equilibrium on a discontinuity, at a full buffer or with window laws that remember, are
+    differentiated by differences.
 
     Parameters
     ----------
     net
         The network, or for cycles a delay equation.
     of
-        The quantity: ``queue``, ``average``, ``mark_probability``, ``utilization`` or
-        ``load_factor`` of a link (``links.NAME.queue``), ``window``, ``rtt``, ``rate`` or
-        ``mark_probability`` of a group (the mean over its flows), without its owner if there is
-        only one; ``phase_margin``, ``gain_margin``, ``delay_margin``, ``gain_crossover``,
-        ``phase_crossover``, ``decay_rate``, ``frequency``; ``cycle.period`` and extremes such as
-        ``cycle.link.queue.max``, ``cycle.flow.window.min``; or a function of the
-        `Equilibrium` written with jax.numpy.
+        The quantity: ``queue``, ``queueing_delay``, ``average``, ``mark_probability``,
+        ``utilization`` or ``load_factor`` of a link (``links.NAME.queue``), ``window``, ``rtt``,
+        ``queueing_delay``, ``rate`` or ``mark_probability`` of a group (the mean over its flows),
+        without its owner if there is only one; ``phase_margin``, ``gain_margin``,
+        ``delay_margin``, ``gain_crossover``, ``phase_crossover``, ``decay_rate``,
+        ``frequency``; ``cycle.period`` and extremes such as ``cycle.link.queue.max``,
+        ``cycle.flow.window.min``; or a function of the `Equilibrium` written with jax.numpy.
     over
         Paths of numbers, delays and flow numbers included; `n` scales a group as a whole.
 
@@ -295,9 +296,9 @@ class _Point:
             raise _NoSlopes(math.nan, *self._without(f"no linearisation, as {without(self.eq)}"))
         if at_kink(self.eq.net, self.eq):
             raise _NoSlopes(
-                _of_stability(stability(self.net), key), "kink", "at a kink of the marking the "
-                "linearisation jumps, and this quantity with it; the value is that of the worse "
-                "side",
+                _of_stability(stability(self.net), key), "kink", "the marking function has a "
+                "corner here: this quantity differs on its two sides; the value is that of the "
+                "worse one",
             )  # fmt: skip
         return self._of_root(key) if key in _ROOT else self._of_crossover(key)
 

@@ -55,7 +55,7 @@ from fluidcc.analysis.sliding import (
 from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
-from fluidcc.laws.law import Signal
+from fluidcc.laws.law import Signal, queueing_delay
 from fluidcc.model.delays import (
     Outputs,
     State,
@@ -63,6 +63,7 @@ from fluidcc.model.delays import (
     kinks,
     make_outputs,
     output_indices,
+    path_delay,
     round_trip,
 )
 from fluidcc.model.fluid import as_fluid, has_motion, steady, with_mean_calls
@@ -198,13 +199,15 @@ def _observe(net: Network, y: State, u: Num, outputs: Outputs, modes: Modes) -> 
         used: Any = jnp.where(modes.queues[k] == LOW, 1 + raw[k] / link.capacity, 1.0)
         load = signal.load if link.queue.loads else None
         average: Any = link.queue.average(y.laws[k], queue)
-        links[name] = LinkEquilibrium(queue, average, signal.either, used, load)
+        delay = queueing_delay(queue, link.capacity)
+        links[name] = LinkEquilibrium(queue, delay, average, signal.either, used, load)
     for i, (name, own) in enumerate(zip(net.flow_names, net.flows, strict=True)):
         s, rtt = y.senders[i], round_trip(net, own, y.queues)
+        delay = path_delay(net, own, y.queues) + 0.0 * own.rtt
         seen = touched(own, tuple(outputs.signals[k] for k in own.route)) + 0.0 * own.rtt
         active: Any = s.active if own.traffic.starts else jnp.ones_like(rtt)
         flows[name] = FlowsEquilibrium(
-            own.window.window(s.law), rtt, outputs.rates[i], seen, active
+            own.window.window(s.law), rtt, delay, outputs.rates[i], seen, active
         )
     return jax.tree.map(lambda v: jnp.asarray(v, float), (links, flows))
 
@@ -342,12 +345,14 @@ def _observe_population(
     links, flows = {}, {}
     for k, (name, (link, law, queue, _)) in enumerate(zip(net.link_names, rows, strict=True)):
         average: Any = link.queue.average(law, queue)
-        links[name] = LinkEquilibrium(queue, average, signals[k].either, used[k])
+        delay = queueing_delay(queue, link.capacity)
+        links[name] = LinkEquilibrium(queue, delay, average, signals[k].either, used[k])
     for name, own, (s, rate) in zip(net.flow_names, net.flows, senders, strict=True):
         rtt = round_trip(net, own, tuple(queues))
+        delay = path_delay(net, own, tuple(queues)) + 0.0 * rtt
         seen = touched(own, tuple(signals[k] for k in own.route)) + 0.0 * rtt
         window = own.window.window(s.law)
-        flows[name] = FlowsEquilibrium(window, rtt, rate, seen, np.ones_like(rtt))
+        flows[name] = FlowsEquilibrium(window, rtt, delay, rate, seen, np.ones_like(rtt))
     reported = jax.tree.map(lambda v: np.asarray(v, float), (links, flows))
     return np.concatenate([excess, arriving - offered, changes]), reported
 
@@ -407,7 +412,7 @@ def _fault(solution: Array, newton: Array) -> str:
     if not np.all(np.isfinite(solution)):
         return "the equilibrium is singular: it has no derivative"
     if np.max(np.abs(newton)) > _OFF_BALANCE:
-        return "the equilibrium found does not balance its own equations, so has no derivative"
+        return "the equilibrium found does not solve its own equations, so has no derivative"
     return ""
 
 
@@ -434,12 +439,12 @@ def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
     if any(_jumps(eq, k) for k in near) or any(
         c.weighs and _has_no_share(eq, c.link) for c in held
     ):
-        return held, "at the edge of a jump of the marking"
+        return held, "at the end of a discontinuity of the marking function"
     if near:
-        return held, "at a kink of the marking"
+        return held, "at a corner of the marking function"
     if any(_at_end(eq, k) for k in range(len(eq.net.links))):
-        return held, "at the end of a queue"
-    return held, "at a jump where two thresholds meet" if any(c.surfaces[1:] for c in held) else ""
+        return held, "between a queue that moves and an empty or full one"
+    return held, "at a discontinuity of two thresholds" if any(c.surfaces[1:] for c in held) else ""
 
 
 def _jumps(eq: Equilibrium, k: int) -> bool:

@@ -3,8 +3,8 @@ a quantity with its derivatives.
 
 `gradient`, `sensitivity` and `optimize` use these names for quantities of an equilibrium, of a
 trajectory, of packet runs (with the prefix ``packets.``) and of fluctuations (``noise.``, such as
-``noise.delay_95``, which the time in the queue does not exceed for 95 % of the time). The name of
-the owner may be omitted if it is unique.
+``noise.queueing_delay_95``, which the queueing delay does not exceed for 95 % of the time). The
+name of the owner may be omitted if it is unique; a link comes before a group.
 """
 
 from __future__ import annotations
@@ -134,12 +134,13 @@ def find(
     prefix = next((p for p in _PREFIXES.values() if name.startswith(p)), "")
     short = name.removeprefix(prefix)
     tried = (prefix + full_path(net, one) for one in (short, f"link.{short}", f"flow.{short}"))
-    found = [full for full in dict.fromkeys(tried) if full in known]
-    if len(found) == 1:
-        return known[found[0]]
-    ending = [f for f in known if f.startswith(prefix) and f".{f}".endswith(f".{short}")]
-    got = "an ambiguous name" if ending or found else "an unknown name"
-    close = tuple(found or ending[:3]) or nearest(name, list(known), least=0.0)
+    found = next((full for full in tried if full in known), None)
+    if found is not None:
+        return known[found]
+    own = [full for full in known if full.startswith(prefix)]
+    owned, longer = ([f for f in own if f.endswith(f"{mark}{short}")] for mark in "._")
+    got = "an ambiguous name" if owned else "an unknown name"
+    close = tuple((owned or longer)[:3]) or nearest(name, list(known), least=0.0)
     raise ScenarioError([Fault(where, name, f"the name of a {what}", got, close)])
 
 
@@ -147,12 +148,13 @@ def find(
 class Gradient(Result):
     """A quantity of a network and its derivatives by parameters, by path.
 
-    `status` is `ok`, or the reason for NaN derivatives: `kink` (they differ on both sides of a kink
-    or of the edge of a regime: `sides` has those towards smaller and towards larger values, NaN if
-    unknown), `tie` (two roots or crossovers are equally near), `grazing` (a double crossover or
-    root), `no_crossover` (an infinite margin), `singular`, or the status of an equilibrium without
-    derivatives, or without a linearisation for a root or margin (`discontinuity`, `sliding`,
-    `continuum`, `none`); `message` has details. `units` are those of the parameters.
+    `status` is `ok`, or the reason for NaN derivatives: `kink` (they differ on both sides, as at a
+    corner of the marking function, or where a queue begins to empty: `sides` has those towards
+    smaller and towards larger values, NaN if unknown), `tie` (two roots or crossovers are equally
+    near), `grazing` (a double crossover or root), `no_crossover` (an infinite margin), `singular`,
+    or the status of an equilibrium without derivatives, or without a linearisation for a root or
+    margin (`discontinuity`, `sliding`, `continuum`, `none`); `message` has details. `units` are
+    those of the parameters.
 
     Examples
     --------

@@ -303,7 +303,9 @@ class PopulationLoop(NamedTuple):
         integrating = int((self._rates < _INTEGRATES / self.trip).sum())
         roots = -turned.sum() / math.pi + integrating / 2
         if abs(roots - round(roots)) > _WHOLE or round(roots) < 0:
-            raise NoLoop(f"the loop makes {roots:.3g} half turns, which is no count of roots")
+            raise NoLoop(
+                f"the Nyquist curve counts {roots:.3g} unstable roots, which is no whole number"
+            )
         return round(roots)
 
     def _turns(self) -> Array:
@@ -480,7 +482,7 @@ def _queues(eq: Equilibrium) -> tuple[int, ...]:
     """The links with a queue; raises NoLoop if there are none, or another equilibrium."""
     if eq.status != "regular":
         why = f": {eq.message}" if eq.message else ""
-        raise NoLoop(f"the equilibrium is {eq.status}{why}")
+        raise NoLoop(f"the equilibrium has the status {eq.status}{why}")
     for name, group in eq.flows.items():
         if float(np.min(group.window)) < _LEAST_WINDOW:
             raise NoLoop(

@@ -170,14 +170,16 @@ def relay_cycle(
     net = as_fluid(net)
     eq = equilibrium(net) if at is None else at
     if problem := _obstacle(net, eq):
-        raise ValueError(f"no relay cycle: {problem}")
+        raise ValueError(f"no closed form of its cycle: {problem}")
     arrays, link, flows = to_arrays(net), net.links[0], net.flows[0]
     count, step = float(np.ravel(flows.n)[0]), float(eq.op.queues[0])
     pipe = float(link.capacity) * float(np.ravel(flows.rtt)[0])
     crossing, delay = (pipe + step) / count, _delay(net, step)
     free, marked = _Windows(arrays, _QUIET), _Windows(arrays, _SIGNAL)
     if not (free.pace(crossing) > 0 > marked.pace(crossing)):
-        raise ValueError("no relay cycle: windows do not grow below the step and fall above it")
+        raise ValueError(
+            "no closed form of its cycle: windows do not grow below the step and fall above it"
+        )
     top = free.after(delay, crossing)
     if one_reaction:
         low, period, message = _one_reaction(arrays, crossing, delay, top)

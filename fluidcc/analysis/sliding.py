@@ -66,16 +66,16 @@ def _contact(net: Network, op: OperatingPoint, k: int, kind: str) -> SlidingSurf
         load = float(op.emitted[k].other)
         if abs(load - _FULL_LOAD) > _SAME_LOAD:
             raise NoDerivativeError(
-                f"the senders of links.{name} turn at a load factor of {load:.6g}, which depends "
-                "on their parameters in a way that is not known"
+                f"the senders of links.{name} switch at a load factor of {load:.6g}, whose "
+                "derivatives are not known"
             )
         return SlidingSurface(k, kind, (0,))
     if kind == TICKS and np.count_nonzero(stepped(net, op, SlidingSurface(k, kind, ()))) != 1:
-        raise NoDerivativeError(f"the ticks of links.{name}.queue step several memories there")
+        raise NoDerivativeError(f"the ticks of links.{name}.queue step several states there")
     numbers = _numbers(link, kind, op.laws[k], op.queues[k])
     near = tuple(j for j, number in enumerate(numbers) if abs(float(number)) < NEAR)
     if not near or float(op.backlogs[k]) < 0:
-        raise NoDerivativeError(f"links.{name}.queue does not tell where it jumps")
+        raise NoDerivativeError(f"the breakpoints of links.{name}.queue lack its discontinuity")
     return SlidingSurface(k, kind, near)
 
 

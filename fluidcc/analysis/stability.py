@@ -220,7 +220,10 @@ def judge(
         f"{s.unstable} unstable roots {at} it"
         for s, at in zip(sides, ("below", "above"), strict=True)
     ]
-    message = "; ".join(filter(None, [eq.message, f"at a kink of the marking: {', '.join(words)}"]))
+    corner = (
+        f"the marking function has a corner here: {', '.join(words)}; these are of the worse side"
+    )
+    message = "; ".join(filter(None, [eq.message, corner]))
     worse = max(sides, key=_growth)
     both = sides[0].certified and sides[1].certified
     return dataclasses.replace(worse, message=message, certified=both)
@@ -263,9 +266,9 @@ def _of_population(
     roots, notes = loop.roots(unstable) if count else np.zeros(0, complex), [eq.message]
     if roots is None:
         roots = np.zeros(0, complex)
-        notes.append("no roots: those that were found are not as many as the loop turns")
+        notes.append("no roots are given: those found are not as many as the Nyquist curve counts")
     if eq.kinked:
-        notes.append("at a kink of the marking: of one side")
+        notes.append("the marking function has a corner here: these are of one side of it")
     if certify:
         notes.append("no proof: a frequency response on a grid counts the roots of a population")
     try:
@@ -292,7 +295,7 @@ def _switching(eq: Any) -> Stability:
     """Stability without a linearisation; with the relay cycle if it is known."""
     cycle, notes = None, [eq.message]
     if eq.status not in ("none", "undetermined"):
-        notes.append(f"no linearisation: {without(eq)}")
+        notes.append(f"no linearisation, hence no roots and margins: {without(eq)}")
     if eq.sliding:
         try:
             cycle = relay_cycle(eq.net, at=eq)
@@ -307,7 +310,7 @@ def _switching(eq: Any) -> Stability:
 def _describe_cycle(cycle: RelayCycle) -> str:
     """One line on a relay cycle."""
     (low, high), (least, most) = cycle.queue, cycle.window
-    source = "" if cycle.exact else f" (formula of {cycle.basis})"
+    source = "" if cycle.exact else f" (formula for {cycle.basis})"
     return (
         f"relay cycle{source}: period {cycle.period:.4g} s, queue {low:.4g} to {high:.4g} packets, "
         f"window {least:.4g} to {most:.4g} packets"

@@ -132,7 +132,7 @@ class StabilityMap(Result):
 
     def __repr__(self) -> str:
         stable, words = self.grid("stable"), []
-        for value, word in ((1, "stable"), (0, "unstable"), (-1, "without a verdict")):
+        for value, word in ((1, "stable"), (0, "unstable"), (-1, "undetermined")):
             words.append(f"{int(np.sum(stable == value))} {word}")
         names, counts = np.unique(self.grid("status"), return_counts=True)
         statuses = ", ".join(f"{c} {n}" for n, c in zip(names, counts, strict=True))

@@ -70,42 +70,42 @@ def validity_warnings(
         reasons += _of_trajectory(fluid)
     elif eq.sliding:
         links = ", ".join(f"links.{name}" for name in eq.sliding)
-        reasons.append(f"{links}: held at a jump, where the mean of a cycle may be another one")
+        reasons.append(f"{links}: at a discontinuity, about which the mean of a cycle may differ")
     return tuple(reasons)
 
 
 def _of_links(eq: Equilibrium) -> Iterator[str]:
     """Equilibria that bursts of packets decide."""
     if eq.status in ("none", "undetermined", "continuum"):
-        yield f"the status is {eq.status}: the equilibrium does not say where packets are"
+        yield f"the equilibrium has the status {eq.status}: it does not determine the queues"
         return
     net = to_arrays(eq.net)
     for k, (name, found) in enumerate(eq.links.items()):
         code, law = int(eq.op.codes[k]), net.links[k].queue
         if code == Regime.FULL:
-            yield f"links.{name}: losses at a full buffer come in bursts, here they are even"
+            yield f"links.{name}: losses at a full buffer come in bursts, in the fluid model evenly"
         if found.queue <= 0 and _BUSY < found.utilization:
             yield (
                 f"links.{name}: the queue is empty at a utilization of {found.utilization:.3g}; "
-                "bursts of packets make one"
+                "bursts of packets make a queue"
             )
         if law.loads and name in eq.sliding:
             yield (
-                f"links.{name}: senders switch at full load, and in packets the load factors of "
+                f"links.{name}: senders switch at a load factor of 1, and in packets those of "
                 "single periods vary about it"
             )
         if float(net.links[k].cross) > _CROSS * float(net.links[k].capacity):
-            yield f"links.{name}: cross traffic comes in packets and files, here it is even"
+            yield f"links.{name}: cross traffic varies, in the fluid model its rate is constant"
         if _voice(net.links[k]) > _CROSS * float(net.links[k].capacity):
-            yield f"links.{name}: voice calls come, go and pause, here their mean load is even"
+            yield f"links.{name}: voice calls vary, in the fluid model their load is constant"
         if math.isfinite(float(eq.op.escapes[k])):
             yield f"links.{name}: packets may stay at longer queues, where it is overloaded again"
         if code == Regime.JUMP and name in eq.sliding and not leaves(eq.op.laws[k]):
             yield from _parts(eq, net, k)
         if code == Regime.JUMP and name in eq.sliding and _drops(net.links[k], float(found.queue)):
             yield (
-                f"links.{name}: above this queue everything is dropped; packets pass it one by "
-                "one, here all do at once"
+                f"links.{name}: above this queue every packet is dropped; in packets single ones "
+                "pass it, in the fluid model all do at once"
             )
 
 
@@ -124,8 +124,8 @@ def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
         loop = np.asarray(flows.feedback.age(trip) + trip.forward) / np.asarray(trip.round_trip)
         if float(np.min(loop)) < _WHOLE:
             yield (
-                f"flows.{name}: marks of links.{net.link_names[k]} last for {np.min(loop):.2g} of "
-                "a round trip, which is part of a reaction in the mean and a whole one in packets"
+                f"flows.{name}: links.{net.link_names[k]} marks for {np.min(loop):.2g} of a round "
+                "trip, in which the fluid model has a part of a reaction and packets a whole one"
             )
 
 
@@ -138,7 +138,7 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
     """Windows of too few packets, and sources that come in bursts."""
     for name, flows in zip(eq.net.flow_names, eq.net.flows, strict=True):
         if flows.traffic.starts:
-            yield f"flows.{name}: transfers come in bursts, here they are even"
+            yield f"flows.{name}: transfers come in bursts, in the fluid model evenly"
         if name not in eq.flows or not np.all(np.isfinite(eq.flows[name].window)):
             continue
         low, given = (
@@ -169,16 +169,16 @@ def _of_windows(eq: Equilibrium, settled: Equilibrium) -> Iterator[str]:
             swing = _swing(settled, k)
             if not swing <= _QUEUE * found.queue:
                 yield (
-                    f"links.{name}: its law settles where it turns round, and windows of packets "
-                    f"move the queue by some {swing:.2g} packets to both sides, "
-                    "which need not balance as here"
+                    f"links.{name}: its law adapts up on one side of this queue and down on the "
+                    f"other; windows of packets move the queue by some {swing:.2g} packets, so "
+                    "that both need not balance as in the fluid model"
                 )
         queue = settled.links[name].queue
         error = found.queue / queue - 1 if queue > 0 else math.inf
         if max(found.queue, queue) > 1 and abs(error) > _QUEUE:
             yield (
                 f"links.{name}: windows vary and senders stand still after a reaction; with both, "
-                f"the equilibrium has a queue of {queue:.4g} packets: the mean's is "
+                f"the equilibrium has a queue of {queue:.4g} packets: that of the mean window is "
                 f"{_off(found.queue, queue)}"
             )
     for flows, (name, group) in zip(eq.net.flows, eq.flows.items(), strict=True):
@@ -187,7 +187,7 @@ def _of_windows(eq: Equilibrium, settled: Equilibrium) -> Iterator[str]:
         if abs(rate / own - 1) > _SHARE:
             yield (
                 f"flows.{name}: with windows that vary its flows have rates of {own:.4g} "
-                f"packet/s: the mean's is {_off(rate, own)}"
+                f"packet/s: that of the mean window is {_off(rate, own)}"
             )
 
 
@@ -222,12 +222,13 @@ def _of_trajectory(fluid: Trajectory) -> Iterator[str]:
             continue
         if several and queue.mean() > 1 and queue.std() > _SWING * queue.mean():
             yield (
-                f"links.{name}: the queue of the fluid swings by {queue.std() / queue.mean():.0%} "
-                "of its mean: all flows are in step there, those of packets are not"
+                f"links.{name}: the queue of the fluid model oscillates, with a standard deviation "
+                f"of {queue.std() / queue.mean():.0%} of its mean: its flows are in step, those of "
+                "packets are not"
             )
         lost = float(np.mean(dropped > 0.5))
         if lost > _ALL_LOST:
             yield (
-                f"links.{name}: for {lost:.0%} of the time most packets are lost, of all flows at "
-                "once"
+                f"links.{name}: for {lost:.0%} of the time the fluid model loses most packets, of "
+                "all flows at once"
             )

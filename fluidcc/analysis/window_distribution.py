@@ -504,7 +504,9 @@ def _windows(net: Network, marks: Callable[[str, Flows], float]) -> WindowDistri
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         try:
             if not (flows.feedback.marks and sees_marks(flows)):
-                raise ValueError("it receives losses or windows, which are no independent marks")
+                raise ValueError(
+                    "its feedback is no marks; the distribution is that under independent marks"
+                )
             groups[name] = window_distribution(
                 flows.window, marks(name, flows), reaction=flows.reaction, quiet=stands_still(flows)
             )

@@ -199,7 +199,7 @@ def _stability(task: Task, faults: Faults, closure: str | None, certify: bool) -
 
 @_verb("stability-map", "stability_map", grid=True)
 def _map(task: Task, faults: Faults) -> Options:
-    """Stability over a grid of parameters, all points together: verdicts and rightmost roots."""
+    """Stability over a grid of parameters, all points together, with rightmost roots."""
     return {}
 
 

@@ -59,6 +59,13 @@ def _either(before: Num, link: Num) -> Num:
     return before + link * (1 - before)
 
 
+def queueing_delay(queue: Num, capacity: Num) -> Num:
+    """Time at a link [s] of a packet, from its arrival until it is sent, behind a queue [packet]
+    that is served at `capacity` [packet/s]: the part of the link's rate that voice leaves.
+    """
+    return queue / capacity
+
+
 SIGNALS: Mapping[str, SignalField] = MappingProxyType(
     {
         "mark": SignalField("mark probability", "p", "1", Interval("[0, 1]"), _either, 0.3),
@@ -71,7 +78,7 @@ SIGNALS: Mapping[str, SignalField] = MappingProxyType(
             Interval("[0, inf)"),
             operator.add,
             0.01,
-            measure=operator.truediv,
+            measure=queueing_delay,
         ),
     }
 )

@@ -76,8 +76,8 @@ def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
             f", {100 * float(window.lowest):g} %" if isinstance(window, AbstractLoadCode) else ""
         )
         yield (
-            f"no link of its route tells a load factor, so {window.name} takes the least that "
-            f"it knows{lowest}, and grows until a mark or a loss"
+            f"no link of its route sends a load factor, so {window.name} takes the least of its "
+            f"code{lowest}, and grows until a mark or a loss"
         )
     for name, queue in routers.items():
         yield from _unlike(window, queue, ("t_p",), f"{queue.name} of links.{name}")

@@ -7,13 +7,13 @@ never turns back: the derivative of s + q(s)/C is Y(s)/C.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.laws.law import SIGNALS, PathTimes, Signal
+from fluidcc.laws.law import SIGNALS, PathTimes, Signal, queueing_delay
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree
 from fluidcc.scenario.network import Flows, Network, first_hop, link_delays, reverse_delays
@@ -142,9 +142,14 @@ class PathDelays(NamedTuple):
     passages: tuple[tuple[int, Num], ...] = ()  # through queues on record: link, since the entry
 
 
+def path_delay(net: Network, flows: Flows, queues: Sequence[Num]) -> Num:
+    """Queueing delay over all links on the route of a packet sent now [s]."""
+    return sum(queueing_delay(queues[k], net.links[k].capacity) for k in flows.route)
+
+
 def round_trip(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Num:
     """Round-trip time of a packet sent now [s], shape (m,)."""
-    return flows.rtt + sum(queues[k] / net.links[k].capacity for k in flows.route)
+    return flows.rtt + path_delay(net, flows, queues)
 
 
 def explicit_delays(net: Network, flows: Flows, queues: tuple[Num, ...]) -> PathDelays:
@@ -152,7 +157,7 @@ def explicit_delays(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Path
     total = round_trip(net, flows, queues)
     forward, trips = first_hop(flows), []
     for k, reverse in zip(flows.route, reverse_delays(flows, link_delays(net)), strict=True):
-        wait = queues[k] / net.links[k].capacity
+        wait = queueing_delay(queues[k], net.links[k].capacity)
         trips.append(PathTimes(total, forward, wait, reverse))
         forward = forward + wait + net.links[k].delay
     ahead = tuple(t.forward for t in trips)
@@ -210,7 +215,8 @@ def fifo_delays(
     def find_entry(k: int, leaving: Num) -> Num:
         """When packets entered queue k that leave it at `leaving`."""
         number = len(passages)
-        entered = entry(leaving, lambda s: queue_at(k, s, number) / net.links[k].capacity)
+        capacity = net.links[k].capacity
+        entered = entry(leaving, lambda s: queueing_delay(queue_at(k, s, number), capacity))
         passages.append((k, now - entered))
         return entered
 

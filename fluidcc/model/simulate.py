@@ -13,9 +13,9 @@ from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate
 from fluidcc.dde.located import Located
 from fluidcc.dde.uniform import Uniform
 from fluidcc.executables import compile_once
-from fluidcc.laws.law import combine
+from fluidcc.laws.law import combine, queueing_delay
 from fluidcc.model.advice import advice
-from fluidcc.model.delays import Outputs, State, explicit_delays, round_trip
+from fluidcc.model.delays import Outputs, State, explicit_delays, path_delay, round_trip
 from fluidcc.model.fluid import as_fluid, varies, with_service
 from fluidcc.model.network_mesh import least_rate, uniform_mesh
 from fluidcc.model.network_system import blank, network_system, starts_late
@@ -42,6 +42,7 @@ class LinkRun:
     """A link over time, shape (T,) each."""
 
     queue: Floats  # packet, with the one in service
+    queueing_delay: Floats  # s
     average: Floats  # packet, of the queue law
     mark_probability: Floats  # probability to mark, or to drop early where flows have no ECN
     mark_fraction: Floats  # share of the packets sent now that it marks
@@ -59,6 +60,7 @@ class FlowsRun:
     window: Floats  # packet
     rate: Floats  # packet/s, of one flow
     rtt: Floats  # s
+    queueing_delay: Floats  # s, over the links of the route
     mark_fraction: (
         Floats  # probability that a packet sent now is marked, over the links of the route
     )
@@ -238,7 +240,8 @@ def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     used = jnp.where(q > 0, 1.0, share)
     average = link.queue.average(y.laws[k], q)
     shares = (marked / some, dropped / some)
-    return q, average, signal.mark, *shares, signal.load, offered, quenches, used
+    delay = queueing_delay(q, link.capacity)
+    return q, delay, average, signal.mark, *shares, signal.load, offered, quenches, used
 
 
 def _report_flows(net: Network, i: int, y: State, outputs: Outputs) -> tuple:
@@ -247,12 +250,14 @@ def _report_flows(net: Network, i: int, y: State, outputs: Outputs) -> tuple:
     signal = received(flows, tuple(outputs.signals[k] for k in flows.route))
     each = jnp.ones_like(rate)
     rtt = round_trip(net, flows, y.queues)
+    delay = path_delay(net, flows, y.queues) * each
     load = known_load(flows, s, signal) * each
     active = s.active if flows.traffic.starts else each
     slow = s.slow if starts_slowly(flows) else 0.0 * each
     law = flows.window  # cubics between nodes overshoot
     window = jnp.clip(law.window(s.law), law.min_window, law.max_window)
-    return window, rate, rtt, signal.mark * each, signal.drop * each, load, active, slow
+    marked, lost = signal.mark * each, signal.drop * each
+    return window, rate, rtt, delay, marked, lost, load, active, slow
 
 
 @compile_once

@@ -116,7 +116,7 @@ def search(
     status, message = judge(evaluator, best)
     if status == "ok" and not note and multipliers(evaluator, best).residual > STATIONARY:
         note = (
-            "the optimum is no smooth one, and there are no multipliers: a kink, roots or "
+            "the optimum is no smooth one, and there are no multipliers: a corner, roots or "
             "crossovers that tie, the edge of points without numbers, or a search that ended early"
         )
     message = "; ".join(filter(None, [note, message]))

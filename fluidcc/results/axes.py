@@ -1,5 +1,6 @@
 """Labels and scales of axes."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,22 @@ def abreast(figure: "FigureBase", count: int = 2) -> np.ndarray:
     rows, columns = (count, 1) if is_narrow(figure) else (1, count)
     panels: Any = figure.subplots(rows, columns, squeeze=False)
     return panels.ravel()
+
+
+def add_delay(ax: "Axes", queues: Iterable[tuple[Any, Any]], axis: str = "y") -> None:
+    """Add a scale of the queueing delay to an axis of queues [packet], if all share one rate.
+
+    `queues` has each queue with its delay [s], numbers or arrays.
+    """
+    pairs = [np.broadcast_arrays(*map(np.asarray, pair)) for pair in queues]
+    rates = np.concatenate([delay[queue > 0] / queue[queue > 0] for queue, delay in pairs])
+    if rates.size and np.allclose(rates, rates[0], rtol=1e-6):
+        each = 1e3 * float(rates[0])  # ms for a packet
+        scale = getattr(ax, f"secondary_{axis}axis")
+        second = scale(
+            "right" if axis == "y" else "top", functions=(lambda q: each * q, lambda d: d / each)
+        )
+        getattr(second, f"set_{axis}label")(with_unit("queueing delay", "ms"))
 
 
 def over_time(figure: "SubFigure") -> tuple["Axes", "Axes"]:

@@ -414,7 +414,7 @@ def _at_equilibrium(net: Network, eq: Equilibrium, k: int) -> dict[str, float]:
     link, (marked, dropped) = eq.links[net.link_names[k]], _signal_shares(net, eq, k)
     return {
         "utilization": link.utilization, "queue": link.queue,
-        "mark_fraction": marked, "drop_fraction": dropped,
+        "queueing_delay": link.queueing_delay, "mark_fraction": marked, "drop_fraction": dropped,
     }  # fmt: skip
 
 
@@ -430,13 +430,16 @@ def _link_rows(sides: _Sides) -> list[Row]:
     rows, fluid = [], sides.fluid
     for k, name in enumerate(sides.net.link_names):
         run = None if fluid is None else fluid.links[name]
-        noise = sides.noise.links[name].queue
+        noise = sides.noise.links[name]
         both = [_at_equilibrium(sides.net, own, k) for own in (sides.eq, sides.noise.equilibrium)]
-        if math.isfinite(noise.mean):  # with bunches, if the queue is empty
-            both[1]["queue"] = noise.mean
+        for quantity in ("queue", "queueing_delay"):
+            varying = getattr(noise, quantity).mean  # with bunches, if the queue is empty
+            if math.isfinite(varying):
+                both[1][quantity] = varying
         for quantity, unit, weights in (
             ("utilization", "1", None),
             ("queue", "packet", None),
+            ("queueing_delay", "s", "offered"),
             ("mark_fraction", "1", "offered"),
             ("drop_fraction", "1", "offered"),
         ):

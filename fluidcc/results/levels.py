@@ -103,17 +103,17 @@ def choose_level(
     """
     fluctuates = "" if population.status == "regular" else population.message
     warned = f"validity warnings ({len(warnings)}), such as {warnings[0]}" if warnings else ""
-    rests = equilibrium.status == "regular"
+    regular = equilibrium.status == "regular"
     rules = (
         ("trains", against, "flows are individuals, with their losses, timeouts and cycles"),
         ("population", fluctuates, "its fluctuations are small"),
-        ("mean", warned if rests else f"the equilibrium is {equilibrium.status}",
+        ("mean", warned if regular else f"the equilibrium has the status {equilibrium.status}",
          "there is no validity warning"),
     )  # fmt: skip
     passed: list[str] = []
     for level, against, reason in rules:
         if level not in levels:
-            passed.append(f"{level}: left out")
+            passed.append(f"{level}: not asked for")
         elif against:
             passed.append(f"{level}: {against}")
         else:

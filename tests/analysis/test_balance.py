@@ -146,7 +146,7 @@ def test_memories_of_extremes_have_no_equilibrium():
     assert rest.status == "undetermined" and not rest.smooth
     assert "flows.tcp.window remembers the least that it ever saw (D)" in rest.message
     assert np.isnan(rest.links["b"].queue) and np.all(np.isnan(rest.flows["tcp"].window))
-    with pytest.raises(ValueError, match="the status is undetermined"):
+    with pytest.raises(ValueError, match="the equilibrium is undetermined"):
         fc.linearize(rest.net, rest)
 
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 from analysis_cases import CAPACITY, PROPAGATION, ecn_mod, hollot, two_links
 
-from fluidcc import Flows, Link, Network, equilibrium, laws, load
+from fluidcc import Flows, Link, Network, equilibrium, laws, load, simulate
 
 
 def test_worked_example():
@@ -102,7 +102,7 @@ def test_saturated_names_the_marking_needed():
     assert eq.links["bottleneck"].queue == pytest.approx(700, rel=1e-12)
     assert eq.links["bottleneck"].mark_probability == pytest.approx(2 / window**2, rel=1e-10)
     assert eq.flows["flows"].window[0] == pytest.approx(window, rel=1e-10)
-    assert "marking needed (0.342)" in eq.message and "0.1" in eq.message
+    assert "exceeds the 0.342 that balances the senders" in eq.message and "0.1" in eq.message
 
 
 def test_none_has_no_numbers():
@@ -134,7 +134,7 @@ def test_below_one_packet_per_window_is_said():
     eq = equilibrium(marked(n=400.0))
     assert eq.status == "regular"
     assert eq.flows["flows"].window[0] < 1
-    assert "below one packet per window" in eq.message
+    assert "below the least of real senders" in eq.message
 
 
 @pytest.mark.parametrize(("cap", "status", "queue"), [(2.0, "empty", 0.0), (3.75, "regular", 25.0)])
@@ -242,3 +242,35 @@ def test_groups_of_the_same_rules_rest_as_the_classes_of_one():
     assert split.flows["other"].window == pytest.approx(
         whole.flows[net.flow_names[1]].window, rel=1e-12
     )
+
+
+def test_the_queueing_delay_is_the_round_trip_less_propagation():
+    """Over every link of a route, at the part of the rate that voice leaves."""
+    chain, voice = two_links(), load("misra2003/persistent_newreno")
+    for net in (chain, voice):
+        eq = equilibrium(net)
+        for name, flows in zip(net.flow_names, net.flows, strict=True):
+            own = eq.flows[name]
+            path = [eq.links[net.link_names[k]].queueing_delay for k in flows.route]
+            assert own.queueing_delay == pytest.approx(sum(path), rel=1e-12)
+            assert own.rtt - own.queueing_delay == pytest.approx(flows.rtt, rel=1e-12)
+    link = voice.links[0]
+    left = link.capacity - link.voice.mean(link.packet_size)
+    found = eq.links["bottleneck"]
+    assert 0.5 * link.capacity < left < 0.9 * link.capacity
+    assert found.queueing_delay == pytest.approx(found.queue / left, rel=1e-12)
+    data = eq.to_xarray()
+    assert data["queueing_delay"].dims == ("link",) and data["queueing_delay"].units == "s"
+    assert data["flow_queueing_delay"].dims == data["flow_mark_probability"].dims == ("flow",)
+
+
+def test_a_trajectory_ends_with_the_queueing_delay_of_the_equilibrium():
+    net = load("hollot2001/slow")
+    run = simulate(net, until=60.0)
+    eq = equilibrium(net)
+    link, group = run.links["bottleneck"], run.flows["tcp"]
+    assert link.queueing_delay == pytest.approx(link.queue / 3750.0, rel=1e-12)
+    assert link.queueing_delay[-1] == pytest.approx(eq.links["bottleneck"].queueing_delay, rel=1e-3)
+    assert group.rtt - group.queueing_delay == pytest.approx(np.full((1001, 1), 0.2), rel=1e-12)
+    shown = run.to_xarray()["bottleneck.queueing_delay"]
+    assert shown.units == "s" and "until it is sent" in shown.long_name

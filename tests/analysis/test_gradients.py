@@ -14,8 +14,8 @@ from fluidcc import laws
 from fluidcc.analysis.gradient import gradients
 
 C, T = cases.CAPACITY, cases.PROPAGATION
-LINK = ("queue", "average", "mark_probability", "utilization")
-FLOW = ("window", "rtt", "rate", "mark_probability")
+LINK = ("queue", "queueing_delay", "average", "mark_probability", "utilization")
+FLOW = ("window", "rtt", "queueing_delay", "rate", "mark_probability")
 LOOP = (
     "decay_rate", "frequency", "phase_margin", "gain_margin", "delay_margin",
     "gain_crossover", "phase_crossover",
@@ -160,7 +160,7 @@ def test_where_the_jump_begins_there_are_two_derivatives():
     n = C * (T + 700 / C) / math.sqrt(20)
     paths = ["flow.n", "flow.rtt", "link.queue.max_th", "link.queue.p_max"]
     queue, signal = gradients(cases.hollot(n=n), ["queue", "link.mark_probability"], paths)
-    assert queue.status == signal.status == "kink" and "edge of a jump" in queue.message
+    assert queue.status == signal.status == "kink" and "end of a discontinuity" in queue.message
     # log of (q - 150) (C T + q)^2 = 2 n^2 (max_th - 150)/p_max
     by_queue = 1 / 550 + 2 / (C * T + 700)
     slope = 2 / n / by_queue
@@ -225,7 +225,7 @@ def test_at_full_load(gamma):
         for found, wanted in ((used, 1), (queue, 0)):
             below, above = found.sides["link.queue.gamma"]
             assert below == pytest.approx(wanted, abs=1e-9) and math.isnan(above)
-            assert found.status == "kink" and "at the end of a queue" in found.message
+            assert found.status == "kink" and "an empty or full one" in found.message
 
 
 def test_what_has_no_derivative_says_why():
@@ -236,4 +236,4 @@ def test_what_has_no_derivative_says_why():
     found = fc.gradient(net, "queue", ["link.queue.at", "link.queue.width"])
     assert found.derivatives["link.queue.at"] == pytest.approx(1)
     assert found.status == "kink" and math.isnan(found.derivatives["link.queue.width"])
-    assert "two thresholds meet" in found.message
+    assert "a discontinuity of two thresholds" in found.message

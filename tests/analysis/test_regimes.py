@@ -24,7 +24,7 @@ def test_integrators_hold_their_reference(law, queue):
     assert link.queue == pytest.approx(queue, rel=1e-11)
     assert link.mark_probability == pytest.approx(2 / (2 + window**2), rel=1e-10)
     assert group.window[0] == pytest.approx(window, rel=1e-10)
-    assert f"sampled every {float(getattr(law, law.period)):.3g} s" in eq.message
+    assert f"acts every {float(getattr(law, law.period)):.3g} s" in eq.message
 
 
 def test_avq_uses_its_target_with_an_empty_queue():
@@ -50,7 +50,7 @@ def test_adaptive_red_slides_at_its_target():
     assert (eq.status, eq.sliding, eq.smooth) == ("regular", ("bottleneck",), False)
     assert link.average == pytest.approx(200.0, rel=1e-12)
     assert eq.op.laws[0].p == pytest.approx(2 * p, rel=1e-9)
-    assert "every 0.5 s it steps the marking up" in eq.message
+    assert "adapts its marking every 0.5 s, up on one side" in eq.message
 
 
 @pytest.mark.parametrize(("n", "low", "high"), [(2.0, 0.009, 0.01), (600.0, 0.5, 0.51)])
@@ -64,7 +64,7 @@ def test_adaptive_red_beyond_its_limits_is_red(n, low, high):
         return n * math.sqrt(2 * (1 - p) / p) / (T + q / C) - C
 
     assert low <= p_max <= high
-    assert eq.status == "regular" and eq.smooth and "adapted as far as it can" in eq.message
+    assert eq.status == "regular" and eq.smooth and "adapts no more" in eq.message
     assert link.queue == pytest.approx(brentq(excess, 100.001, 299.9, xtol=1e-12), rel=1e-10)
 
 
@@ -95,7 +95,7 @@ def test_adaptive_red_rests_anywhere_in_its_band(p_0, rests):
     assert (eq.status, eq.sliding, eq.smooth) == ("continuum", (), False)
     assert link.average == pytest.approx(rests, rel=1e-10)
     assert link.mark_probability == pytest.approx(needed(rests), rel=1e-9)
-    assert "queues from 180 to 220 packets" in eq.message and "slides" not in eq.message
+    assert "queues from 180 to 220 packets" in eq.message and "adapts its marking" not in eq.message
     assert f"mark probabilities from {needed(220.0):.6g} to {needed(180.0):.6g}" in eq.message
 
 
@@ -186,7 +186,7 @@ def test_bmcc_shares_equally(gamma):
     turn = sawtooth(to_arrays(bmcc(gamma=gamma)), eq.op)
     assert turn is not None and turn.low == pytest.approx(0.875, rel=1e-9)
     assert turn.time == pytest.approx(gamma * C * 0.125 * 0.2**2 / 3, rel=1e-6)
-    assert f"back after {turn.time:.4g} s" in eq.message
+    assert f"1 again after {turn.time:.4g} s" in eq.message
 
 
 def test_bmcc_by_the_letter_favours_long_round_trips():
@@ -402,4 +402,4 @@ window = { law = "reno", min_window = 10 }
     eq = fc.equilibrium(fc.replace(fc.loads(text), {"link.queue.p_max": 1.0}))
     assert eq.flows["f"].window[0] == pytest.approx(10.0)
     assert eq.links["l"].queue == pytest.approx(400.0 - 125.0)
-    assert "settles on its floor" in eq.message
+    assert "at its lower bound" in eq.message

@@ -163,6 +163,11 @@ def test_names_and_bounds_are_read_with_their_units():
     ):
         measure(fc.load("misra2003/mixed"), "packets.goodput")
     assert constraint(RED, "queue <= 50 kB").bound == 100.0
+    delay = constraint(RED, "queueing_delay <= 10 ms")
+    assert (delay.measure.name, delay.bound) == ("links.bottleneck.queueing_delay", 0.01)
+    assert constraint(RED, "utilization >= 95 %").bound == 0.95
+    with pytest.raises(fc.ScenarioError, match=r"did you mean 'links\.bottleneck\.queueing_delay'"):
+        constraint(RED, "delay <= 10 ms")
     assert constraint(RED, "phase_margin >= 45 deg").bound == 45.0
     for text in ("queue < 3", "queue", "3 >= queue >= 1", "queue >= much"):
         with pytest.raises(fc.ScenarioError):

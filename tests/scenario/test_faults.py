@@ -157,7 +157,7 @@ ROUTER = BMCC | {"links.near.queue": {"law": "load_factor"}}
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        (BMCC, ["flows.mod: no link of its route tells a load factor, so bmcc takes the least "]),
+        (BMCC, ["flows.mod: no link of its route sends a load factor, so bmcc takes the least "]),
         (ROUTER, []),
         (ROUTER | {"flows.mod.window": {"law": "bmcc", "t_p": 0.1}},
          ["flows.mod: t_p of bmcc is 0.1 s, that of load_factor of links.near is 0.2 s"]),

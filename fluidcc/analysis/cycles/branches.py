@@ -189,9 +189,9 @@ def cycles(
     branches = [
         _follow_branch(member, scale, c.value, float(c.frequency or 0), points) for c in every
     ]
-    notes = [] if every else ["no Hopf point in this range: no cycles are born here"]
+    notes = [] if every else ["no Hopf point in this range, from which cycles could begin"]
     if found.without_equilibrium or not found.certified:
-        notes.append("Hopf points may be missing, as not all of the range has a certain verdict")
+        notes.append("Hopf points may be missing: not all numbers of unstable roots are certified")
     return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(notes))
 
 

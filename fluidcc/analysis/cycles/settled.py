@@ -34,8 +34,8 @@ _TURNS = 6  # largest number of rises per period
 _AGREE = 0.02  # of the range: how near a state comes back once a run may have settled
 _STILL = 1e-6  # of the size: smaller ranges are an equilibrium
 _OF_NETWORKS = {
-    Status.event_limit: "a law slides along a jump of its signal, with event after event, as RED "
-    "does at max_th if it is not gentle",
+    Status.event_limit: "a law stays on a discontinuity of its signal, with event after event, as "
+    "RED does at max_th if it is not gentle",
     Status.lag_below_step: "a delay does not settle within a step",
     Status.nonmonotone_argument: "a queue grows so fast that delays by the present queue turn time "
     "back (those of model.delay = 'fifo' do not)",

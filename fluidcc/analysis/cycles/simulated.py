@@ -77,7 +77,7 @@ def from_network(net: Network, why: str) -> Cycle:
         end = min(longer, most)
     if settled and found.period is not None:
         if paces > FEW_CLASSES:
-            words = f"no multipliers: {paces} distinct round trips have too many breaking points"
+            words = f"no multipliers: {paces} distinct round trips are too many for them"
             found = _add_note(found, words)
         else:
             step = min(float(np.min(np.asarray(f.rtt))) for f in one.flows) / _STEPS_PER_TRIP
@@ -94,7 +94,7 @@ def from_network(net: Network, why: str) -> Cycle:
     note = f"; {joined + 1} equal groups of flows are merged" if joined else ""
     note += ", in the multipliers too" if joined and found.floquet else ""
     if not settled and found.status != "incomplete":
-        note += f"; the longest run, {end:.4g} s, had not settled"
+        note += f"; the longest run, {end:.4g} s, had not converged"
     return dataclasses.replace(found, flows=flows, message=found.message + note)
 
 
@@ -152,7 +152,7 @@ def settled_cycle(
     if lead.period is None:
         still = [np.ptp(v) <= _REST * np.max(np.abs(v)) for v in series]
         if all(own or _slows(v) for own, v in zip(still, series, strict=True)):
-            return none_found(f"no cycle: the simulation settles ({why})"), all(still)
+            return none_found(f"no cycle: the simulation becomes constant ({why})"), all(still)
         return not_known(f"no cycle found: the simulation does not repeat ({why})"), False
     first, second = _ranges(leading, 2)
     if second < _LASTING * first:
@@ -163,17 +163,17 @@ def settled_cycle(
         return not_known(f"no cycle found: the simulation repeats only once ({why})"), False
     turns, period, spread = _rhythm(starts)
     if spread <= _UNEVEN:
-        note = f"{len(gaps) // turns} periods, equal to {spread:.1g} of their mean"
+        note = f"{len(gaps) // turns} periods, which differ by {spread:.1g} of their mean"
     else:
         turns, spread, period = 1, None, repeating_period(time, leading)  # no range of its own
-        note = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from rise to rise"
+        note = f"{np.min(gaps):.4g} to {np.max(gaps):.4g} s from one rise to the next"
         if period is None or _AGAIN * period > np.ptp(time):
             return not_known(
                 f"no cycle found: the simulation does not repeat, {note} ({why})"
             ), False
-        note = f"it repeats in part, {note}"
+        note = f"it repeats roughly, {note}"
     ends = by_name(labels, _extremes(values))
-    note = f"from a simulation: {why}; {note}"
+    note = f"simulated, not refined: {why}; {note}"
     found = Cycle(
         period, floquet=(), status="simulated", message=note, spread=spread, **ends
     )  # fmt: skip

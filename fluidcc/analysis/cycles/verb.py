@@ -50,7 +50,7 @@ _SHORTEST, _LONGEST = 150.0, 1e4  # times the longest lag: lengths of runs
 _VANISHED = 1e-3  # of the amplitude of the run: smaller orbits are equilibria
 _SMALL = 1e-6  # of the states: smaller amplitudes count as 0
 _POINTS = 401
-_RESTS = "no cycle: a run from the initial history settles; other histories may lead to cycles"
+_RESTS = "no cycle: the run from the initial history converges; others may lead to cycles"
 
 
 def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
@@ -184,7 +184,7 @@ def check(model: Model, orbit: Orbit) -> None:
     for k in range(len(orbit.ends)):
         own = orbit.segment[interval] == k
         if np.any(seen[own] != orbit.modes[k]) or np.any(sides[own] != sides[own][:1]):
-            raise CornerError("the cycle leaves the regimes assumed for its segments")
+            raise CornerError("the cycle passes other corners or bounds than the simulation")
 
 
 def result_of(subject: Subject, orbit: Orbit, error: float | None) -> Cycle:
@@ -272,9 +272,9 @@ def _of_network(given: Network) -> Subject:
 def _network_model(net: Network) -> tuple[Model, Array]:
     """The model; OrbitLostError if it repeats only in the mean or has no located events."""
     if jax.tree.leaves(initial_state(to_arrays(net)).clocks):
-        raise OrbitLostError("laws with ticks repeat only in the mean")
+        raise OrbitLostError("a law acts at intervals, which the period need not be a multiple of")
     if any(link.queue.limits for link in net.links):
-        raise OrbitLostError("the memory of a queue law has limits, at which no events are located")
+        raise OrbitLostError("the state of a queue law has bounds, which are not located in time")
     if net.delay == "fifo":
         raise OrbitLostError("delays of model.delay = 'fifo' depend on past queues")
     if net.rates == "self_clocked":

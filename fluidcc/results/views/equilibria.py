@@ -11,7 +11,7 @@ import numpy as np
 from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.margins import LoopCurve
 from fluidcc.result import View, plain
-from fluidcc.results.axes import MARKERS, PALE, abreast, fit_scale, from_zero, legend
+from fluidcc.results.axes import MARKERS, PALE, abreast, add_delay, fit_scale, from_zero, legend
 from fluidcc.results.blocks import (
     DASH,
     Block,
@@ -48,19 +48,24 @@ class EquilibriumView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Links and groups of flows."""
-        keys = ("queue", "average", "mark_probability", "utilization")
-        links = table("Links", "link", *known("links", *keys))
+        keys = ("average", "mark_probability", "utilization")
+        heads = (*known("links", "queue"), ("queueing_delay", "ms"), *known("links", *keys))
+        links = table("Links", "link", *heads)
         for name, link in self.found.links.items():
-            links.add_row(name, *(Number(getattr(link, key)) for key in keys))
+            first = link.queue, 1e3 * link.queueing_delay
+            links.add_row(name, *map(Number, (*first, *(getattr(link, key) for key in keys))))
         columns = (
             *known("flows", "window"),
             ("rtt", "ms"),
-            *known("flows", "rate"),
-            "mark_probability",
+            ("queueing_delay", "ms"),
+            *known("flows", "rate", "mark_probability"),
         )
         flows = table("Flows", "group", "round trips", *columns)
         for name, group in self.found.flows.items():
-            arrays = (group.window, 1e3 * group.rtt, group.rate, group.mark_probability)
+            arrays = (
+                group.window, 1e3 * group.rtt, 1e3 * group.queueing_delay, group.rate,
+                group.mark_probability,
+            )  # fmt: skip
             values = [np.asarray(array, float).tolist() for array in arrays]
             size = len(group.window)
             if np.any(np.isnan(group.window)):
@@ -74,10 +79,13 @@ class EquilibriumView(View):
         return [head(self.found), links, flows]
 
     def numbers(self) -> dict[str, Measured]:
-        """Queue, mark probability and utilization of each link, mean window of each group."""
+        """Queue, its delay, mark probability and utilization of each link, mean window of each
+        group.
+        """
         out = {}
         for name, link in self.found.links.items():
             out[f"{name}: queue"] = Measured(link.queue, "packet")
+            out[f"{name}: queueing delay"] = Measured(link.queueing_delay, "s")
             out[f"{name}: mark probability"] = Measured(link.mark_probability)
             out[f"{name}: utilization"] = Measured(link.utilization)
         for name, group in self.found.flows.items():
@@ -91,8 +99,11 @@ class EquilibriumView(View):
             for ax, key in zip(axes, ("rate", "window"), strict=True):
                 mark = MARKERS[k % len(MARKERS)]
                 ax.plot(1000 * np.asarray(group.rtt), getattr(group, key), mark, label=name)
-        queues = ", ".join(f"{name} {v.queue:.4g}" for name, v in self.found.links.items())
-        figure.suptitle(f"{self.found.status}; queue [packet]: {queues}", fontsize=8)
+        queues = ", ".join(
+            f"{name} {v.queue:.4g} packets, {1e3 * v.queueing_delay:.4g} ms"
+            for name, v in self.found.links.items()
+        )
+        figure.suptitle(f"{self.found.status}; queue and its delay: {queues}", fontsize=8)
         for ax, label in zip(axes, ("rate of a flow [packet/s]", "window [packet]"), strict=True):
             ax.set(xlabel="round trip [ms]", ylabel=label)
         from_zero(*axes)
@@ -103,22 +114,23 @@ class FluctuationsView(View):
     """Spread of queues and windows; the spectrum of the queue, and the queue with its band."""
 
     size = (2.6, 2)
+    interval = "mean, and 5 to 95 % of the time"
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Links and groups of flows."""
         found = self.found
         why = f" ({found.message})" if found.message else ""
         first = verdict(found.status == "regular", f"Fluctuations: {found.status}{why}")
-        distance = lines(f"distance of the loop from -1: {number(found.margin, 3)}")
+        distance = lines(f"distance of the loop gain from -1, critical: {number(found.margin, 3)}")
         links = table(
             "Links", "link", *known("links", "queue", "queue_std"), "5 %", "50 %", "95 %",
-            ("delay, 95 %", "ms"), "idle",
+            ("queueing_delay", "ms"), ("queueing_delay, 95 %", "ms"), "idle",
         )  # fmt: skip
         for name, link in found.links.items():
-            own, delay = link.queue.quantiles, link.delay.quantiles.get(0.95)
+            own, delay = link.queue.quantiles, link.queueing_delay
             cells = (link.queue.mean, link.queue.std, *(own.get(p) for p in (0.05, 0.5, 0.95)))
-            late = None if delay is None else 1e3 * delay
-            links.add_row(name, *map(Number, (*cells, late, link.idle)))
+            late = 1e3 * delay.mean, 1e3 * delay.quantiles.get(0.95, math.nan)
+            links.add_row(name, *map(Number, (*cells, *late, link.idle)))
         flows = table("Flows", "group", *known("flows", "window", "window_std", "rate", "rate_std"))
         for name, group in found.flows.items():
             spread = (v for pair in (group.window, group.rate) for v in (pair.mean, pair.std))
@@ -126,12 +138,15 @@ class FluctuationsView(View):
         return [first, *([] if math.isnan(found.margin) else distance), links, flows]
 
     def numbers(self) -> dict[str, Measured]:
-        """Mean and standard deviation of each queue, and the margin."""
+        """Mean and standard deviation of each queue, its delay with a band, and the margin."""
         out = {}
         for name, link in self.found.links.items():
             out[f"{name}: queue"] = Measured(link.queue.mean, "packet")
             out[f"{name}: std"] = Measured(link.queue.std, "packet")
-        return out | {"margin": Measured(self.found.margin)}
+            delay = link.queueing_delay
+            half = NormalDist().inv_cdf(0.95) * delay.std
+            out[f"{name}: queueing delay, 5 to 95 %"] = Measured(delay.mean, "s", half)
+        return out | {"distance of the loop gain from -1": Measured(self.found.margin)}
 
     def draw(self, figure: "SubFigure") -> None:
         """The spectrum of the queue, and its share of the time below each length."""
@@ -157,6 +172,8 @@ class FluctuationsView(View):
             share.plot(q, below, label=name)
             ends = (max(queue.mean + k * queue.std, 0.0) for k in (-2.0, 2.0))
             share.axvspan(*ends, alpha=PALE, label="mean ± 2 std")
+        drawn = [found.links[name] for name in found.density]
+        add_delay(share, ((v.queue.mean, v.queueing_delay.mean) for v in drawn), "x")
         share.set(xlabel="queue [packet]", ylabel="share of the time below [1]", ylim=(0, 1))
         share.legend(loc="lower right")
         spectrum.legend(loc="lower left")
@@ -314,13 +331,27 @@ def _margins(ax: "Axes", result: Any) -> None:
         ax.plot(math.cos(angle), math.sin(angle), "o", color="C2", label=label)
 
 
+_NON_SMOOTH = (
+    "non-smooth: roots jump across the imaginary axis, as the marking function has a corner there "
+    "or a bound of a law is reached"
+)
+_ENDS = {
+    "edge": "edge of the range",
+    "non-smooth": "corner of the marking, or another status",
+    "zero frequency": "frequency 0",
+    "meets": "meets another curve",
+    "same stability": "same stability on both sides",
+    "lost": "could not be followed",
+}
+
+
 class CrossingsView(View):
     """Every change of stability along one parameter."""
 
     size = (3.0, 1)
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """The changes, and the parts of the range without a verdict."""
+        """The changes, and the parts of the range without a smooth equilibrium."""
         result, stable = self.found, self.found.stable_at_low
         word = {True: "stable", False: "unstable", None: "undetermined"}[stable]
         proof = "certified" if result.certified else "not certified: crossings may be missing"
@@ -333,10 +364,11 @@ class CrossingsView(View):
         )  # fmt: skip
         for c in result.crossings:
             numbers = (Number(c.value, 10), Number(c.frequency, 8), period(c.frequency))
-            kind = c.criticality or ("jump" if c.jump else DASH)
+            kind = c.criticality or ("non-smooth" if c.jump else DASH)
             changes.add_row(*numbers, c.becomes, kind)
         if result.crossings:
             out.append(changes)
+            out += lines(_NON_SMOOTH * any(c.jump for c in result.crossings))
         elif not result.without_equilibrium and result.certified:
             out += lines("No change of stability in this range.")
         else:
@@ -347,7 +379,8 @@ class CrossingsView(View):
             )
             out.append(verdict(None, f"Changes of stability: none found {scope}."))
         if result.without_equilibrium:
-            gaps = table("Parts without a verdict", f"{along.heading} from", "to", "equilibrium")
+            title = "Ranges without a smooth equilibrium: stability undetermined"
+            gaps = table(title, f"{along.heading} from", "to", "status of the equilibrium")
             for gap in result.without_equilibrium:
                 gaps.add_row(Number(gap.low, 6), Number(gap.high, 6), gap.status)
             out.append(gaps)
@@ -360,7 +393,7 @@ class CrossingsView(View):
             "changes": Measured(len(self.found.crossings)),
             "first at": Measured(first and first.value),
             "frequency": Measured(first and first.frequency, "rad/s"),
-            "parts without a verdict": Measured(len(self.found.without_equilibrium)),
+            "ranges without a smooth equilibrium": Measured(len(self.found.without_equilibrium)),
         }
 
     def draw(self, figure: "SubFigure") -> None:
@@ -396,18 +429,20 @@ class BoundaryView(View):
         out: list[Block] = [verdict(good, f"Boundary: {len(result.curves)} curves ({proof})")]
         curves = table(
             "Curves on which stability changes", "kind", "points",
-            *map(parameter, result.paths, result.units), ("frequency", "rad/s"), "unstable roots",
-            "ends",
+            *map(parameter, result.paths, result.units), ("frequency", "rad/s"),
+            "unstable roots on both sides", "why it ends",
         )  # fmt: skip
         for c in result.curves:
             known = c.frequency[np.isfinite(c.frequency)].tolist()
             curves.add_row(
-                c.kind, str(len(c.x)), span(c.x.tolist()), span(c.y.tolist()),
+                "non-smooth" if c.kind == "jump" else c.kind, str(len(c.x)),
+                span(c.x.tolist()), span(c.y.tolist()),
                 span(known) if known else DASH, f"{c.below} | {c.above}",
-                "closed" if c.closed else ", ".join(c.ends),
+                "closed" if c.closed else ", ".join(_ENDS[end] for end in c.ends),
             )  # fmt: skip
         out += lines(result.message, tone="bold")
-        return [*out, curves] if result.curves else out
+        note = lines(_NON_SMOOTH * any(c.kind == "jump" for c in result.curves))
+        return [*out, curves, *note] if result.curves else out
 
     def numbers(self) -> dict[str, Measured]:
         """Number of curves, and the range of their frequencies."""

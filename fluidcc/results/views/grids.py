@@ -33,9 +33,10 @@ _LETTERS = 22  # per line of an axis label
 _FLAGS = ("failed", "stable", "certified", "proven")
 _MAP = ("root_real", "stable")
 _FIRST = (
-    "queue", "mark_probability", "utilization", "window", "root_real", "unstable", "phase_margin",
-    "gain_margin", "delay_margin", "period", "window_mean", "window_bias", "link_utilization",
-    "link_queue_mean", "group_goodput", "group_window_mean", "fluid", "trains", "packets",
+    "queue", "queueing_delay", "mark_probability", "utilization", "window", "root_real",
+    "unstable", "phase_margin", "gain_margin", "delay_margin", "period", "window_mean", "window_bias",
+    "link_utilization", "link_queue_mean", "group_goodput", "group_window_mean", "fluid", "trains",
+    "packets",
 )  # fmt: skip
 """Variables of sweeps in chunks that are drawn; without any of these, all numeric ones."""
 
@@ -69,6 +70,11 @@ class SweepView(View):
             unit = next(numbers[name].unit for numbers in by_point if name in numbers)
             out[name] = [numbers.get(name, Measured(None, unit)) for numbers in by_point]
         return out
+
+    def _interval(self) -> str:
+        """Meaning of the half widths."""
+        results = (point.result for point in self.found.points)
+        return next(found.view.interval for found in results if isinstance(found, Result))
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The points with their few numbers."""
@@ -124,7 +130,7 @@ class SweepView(View):
             ax.set(xlabel=with_unit(along, sweep.units[along]))
             ax.xaxis.set_tick_params(labelbottom=True)
         if any(np.isfinite(panel.halves).any() for panel in panels.values()):
-            axes[0].set_title("mean and 95 % interval")
+            axes[0].set_title(self._interval())
         if others:
             legend(axes[0])
 
@@ -148,6 +154,10 @@ class SweepDataView(SweepView):
     def size(self) -> Any:
         """Size of the panels, or of a map."""
         return (3.7, 1) if self._is_map() else super().size
+
+    def _interval(self) -> str:
+        """Intervals over seeds."""
+        return self.interval
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The points with their variables that differ and have few numbers per point."""

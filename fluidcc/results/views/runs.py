@@ -11,6 +11,7 @@ from fluidcc.result import View
 from fluidcc.results.axes import (
     PALE,
     abreast,
+    add_delay,
     axis_label,
     from_zero,
     from_zero_late,
@@ -62,6 +63,7 @@ class TrajectoryView(View):
         out = table("Over the whole run", "quantity", "at the end", "mean", "least", "greatest")
         for name, link in self.found.links.items():
             _add_series(out, f"{name}: queue [packet]", link.queue)
+            _add_series(out, f"{name}: queueing delay [ms]", 1e3 * link.queueing_delay)
             _add_series(out, f"{name}: mark probability", link.mark_probability)
         for name, group in self.found.flows.items():
             _add_series(out, f"{name}: window [packet]", group.window)
@@ -87,6 +89,7 @@ class TrajectoryView(View):
         for k, (name, group) in enumerate(result.flows.items()):
             mean = np.average(group.window, axis=1, weights=group.n)
             _windows_over(below, k, name, result.time, group.window, mean)
+        add_delay(above, ((link.queue, link.queueing_delay) for link in result.links.values()))
         legend(above, 2)
         legend(below, 3)
 
@@ -394,6 +397,7 @@ def _queues(ax: "Axes", both: Any) -> None:
                 ends = (max(row.population + side * spread, 0.0) for side in (-2, 2))
                 ax.axhspan(*ends, color="0.3", alpha=PALE / 2, label=f"{name}: ± 2 std")
     ax.set(title=both.equilibrium.net.title, ylabel=axis_label("links", "queue"))
+    add_delay(ax, ((v.queue, v.queueing_delay) for v in both.equilibrium.links.values()))
     ax.set_xlim(0.0, both.until)
     from_zero(ax)
     legend(ax, 3)
