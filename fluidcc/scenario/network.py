@@ -324,6 +324,24 @@ def stands_still(flows: Flows) -> bool:
     return repeated(flows, rules.get("echo", "law"))
 
 
+def why_packets(net: Network) -> str:
+    """Why no level below packets follows a network that changes in time; empty if it does not."""
+    links = zip(net.link_names, net.links, strict=True)
+    groups = zip(net.flow_names, net.flows, strict=True)
+    paths = [f"links.{name}.schedule" for name, link in links if link.schedule]
+    paths += [f"flows.{name}.stop" for name, flows in groups if flows.stop]
+    return f"only packet runs (fluidcc packets) follow {' and '.join(paths)}" if paths else ""
+
+
+def growth_per_packet(flows: Flows) -> float:
+    """ACKs on which a window may grow, for each packet acknowledged: a half under delayed ACKs,
+    unless windows grow by packets.
+    """
+    rules = dict(flows.sender)
+    halved = rules.get("delayed_acks", False) and not rules.get("byte_counting", 0)
+    return 0.5 if halved else 1.0
+
+
 def _waits_for_new_data(law: AbstractReaction) -> bool:
     """Whether a reaction needs an acknowledgement of data sent after the last reaction."""
     cases = itertools.product((0.0, 1e9), (0.0, 1.0))  # at once and late; after a quench for a drop
