@@ -60,7 +60,7 @@ class FlowPlan:
     return_delay: float  # s, receiver to the first of these, or to the sender
     home_delay: float  # s, the last of these to the sender
     quench_delays: tuple[float, ...]  # s, from each link of the route to the sender
-    start: Start = Start()  # of this flow, or of the open source that hands it files
+    start: Start  # of this flow, or of the open source that hands it files
     stop: float = math.inf  # s, from when it has no new data
     source: int = -1  # whose files it sends; -1 if it always has something to send
     request_flow: int = -1  # flow of the request that begins its transfers; -1 for none
@@ -273,6 +273,7 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
         return_delay=back,
         home_delay=home,
         quench_delays=tuple(quench),
+        start=flows.start,
     )
 
 

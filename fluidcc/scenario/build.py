@@ -285,7 +285,9 @@ def _schedule(reader: Reader, raw: Any, key: str, size: float) -> Any:
             reader.fault(at, "another capacity or delay, or both", "neither")
         elif len(sound(values)) == len(table):
             if values["at"] <= last:
-                reader.fault(f"{at}.at", f"a time after the one before, {last:g} s", got(table["at"]))
+                reader.fault(
+                    f"{at}.at", f"a time after the one before, {last:g} s", got(table["at"])
+                )
             last = values["at"]
             changes.append(Change(**values))
     return tuple(changes) if len(changes) == len(raw) else FAULTY

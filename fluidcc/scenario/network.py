@@ -191,7 +191,9 @@ class Flows(Module):
         check_fields(self, "flows")
         if early := early_stop(self.start, self.stop):
             start, stop = early[1:]
-            raise ValueError(f"flows.stop: expected a time after the start, {start:g} s, got {stop:g}")
+            raise ValueError(
+                f"flows.stop: expected a time after the start, {start:g} s, got {stop:g}"
+            )
         numbers = int, float, np.generic, np.ndarray
         if not isinstance(self.n, numbers) or not isinstance(self.rtt, numbers):
             return
