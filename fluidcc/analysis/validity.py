@@ -131,7 +131,8 @@ def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
 
 def _drops(link: Link, queue: float) -> bool:
     """Whether the law of a link drops from its jump at a queue on."""
-    return float(steady_signal(link, 1.001 * queue + 1e-6).drop) > 0
+    at_random = 0.0 if link.random_loss is None else float(link.random_loss)
+    return float(steady_signal(link, 1.001 * queue + 1e-6).drop) > at_random
 
 
 def _of_flows(eq: Equilibrium) -> Iterator[str]:

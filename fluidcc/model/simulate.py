@@ -120,6 +120,9 @@ class Trajectory(Result):
     def message(self) -> str:
         """How the run ended, and settings of the network that may be unintended."""
         notes = [self.status.advice, *advice(self.net)]
+        for name, flows in zip(self.net.flow_names, self.net.flows, strict=True):
+            if flows.start.low < flows.start.high and flows.start.each:
+                notes.append(f"flows.{name}: in the fluid it runs from the start, not as listed")
         if self.net.rates == "self_clocked":
             notes += [_flight_warning(self, name) for name in self.flows]
         return "; ".join(filter(None, notes))
