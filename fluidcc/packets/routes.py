@@ -21,6 +21,7 @@ from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.hooks import law_hooks
 from fluidcc.packets.plan import UNBOUNDED, BackgroundPlan, FlowPlan, Plan, SourcePlan
+from fluidcc.scenario.network import Link
 
 Fields = dict[str, Any]
 """Values of a record, by field."""
@@ -409,14 +410,7 @@ class Timed:
         for k, link in enumerate(plan.net.links):
             if not link.schedule:
                 continue
-            changes = np.full(len(link.schedule), r.NEVER, r.CHANGE_RECORD)
-            for row, change in zip(changes, link.schedule, strict=True):
-                row["time"] = change.at
-                if change.capacity is not None:
-                    row["capacity"] = change.capacity
-                    row["rate"] = change.capacity * float(link.packet_size)
-                if change.delay is not None:
-                    row["delay"] = change.delay
+            changes = _changes(link)
             wires = np.array([(wire,) for wire in routes.of_link[k]], r.INDEX_RECORD)
             self.times[routes.add(r.CHANGES, len(self.schedules))] = link.schedule[0].at
             self.schedules.append(
@@ -428,3 +422,16 @@ class Timed:
                     "entity": routes.link(k),
                 }
             )
+
+
+def _changes(link: Link) -> np.ndarray:
+    """Records of the changes of a link."""
+    changes = np.full(len(link.schedule), r.NEVER, r.CHANGE_RECORD)
+    for row, change in zip(changes, link.schedule, strict=True):
+        row["time"] = change.at
+        if change.capacity is not None:
+            row["capacity"] = change.capacity
+            row["rate"] = change.capacity * float(link.packet_size)
+        if change.delay is not None:
+            row["delay"] = change.delay
+    return changes

@@ -250,7 +250,7 @@ def _stop(reader: Reader, raw: Any, key: str, count: int, values: Mapping[str, A
     """When flows have no more new data, after their start: one time, or one for each."""
     traffic = values.get("traffic", Flows.traffic)
     if traffic.starts:
-        expected = f"no such time, as files of {traffic.name} end by themselves"
+        expected = f"none, as files of {traffic.name} end by themselves"
         return reader.fault(key, expected, got(raw))
     if isinstance(raw, list):
         stops = _each(reader, raw, key, _STOP, count)

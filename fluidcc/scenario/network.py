@@ -189,14 +189,19 @@ class Flows(Module):
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
         check_fields(self, "flows")
-        if early := early_stop(self.start, self.stop):
-            start, stop = early[1:]
-            raise ValueError(
-                f"flows.stop: expected a time after the start, {start:g} s, got {stop:g}"
-            )
         numbers = int, float, np.generic, np.ndarray
         if not isinstance(self.n, numbers) or not isinstance(self.rtt, numbers):
             return
+        if self.stop and self.traffic.starts:
+            raise ValueError(
+                f"flows.stop: expected none, as files of {self.traffic.name} end by themselves, "
+                f"got {self.stop}"
+            )
+        if early := early_stop(self.start, self.stop):
+            _, start, stop = early
+            raise ValueError(
+                f"flows.stop: expected a time after the start, {start:g} s, got {stop:g} s"
+            )
         shapes = np.shape(self.n), np.shape(self.rtt)
         if shapes[0] != shapes[1] or not shapes[0]:
             try:

@@ -118,7 +118,7 @@ CASES = [
     ({"flows.tcp.start": [0, 1, 2, 3, 4], "flows.tcp.stop": [9, 9, 9, 9, 4]},
      "flows.tcp.stop[4]", "a time after the start, 4 s, got 4 s"),
     ({"flows.tcp.stop": 9, "flows.tcp.traffic": "web"},
-     "flows.tcp.stop", "no such time, as files of web end by themselves, got 9"),
+     "flows.tcp.stop", "none, as files of web end by themselves, got 9"),
     ({"flows.tcp.sender": {"ack_delay": "1 s"}},
      "flows.tcp.sender.ack_delay", 'a value in (0, 0.5] s, got "1 s"'),
 ]  # fmt: skip
