@@ -16,7 +16,7 @@ from fluidcc.laws.reaction import any_of, backed_off
 from fluidcc.model.rates import acknowledgement, marks_seen
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree, slope
-from fluidcc.scenario.network import Flows, stands_still
+from fluidcc.scenario.network import Flows, growth_per_packet, stands_still
 from fluidcc.scenario.sender import sender_options
 
 _DUPLICATES = 3.0  # ACKs that begin fast recovery
@@ -96,6 +96,8 @@ class Sending:
     def grow(self, state: Any, count: Num, elapsed: Num) -> Any:
         """Change of the law's state by growth, for `count` ACKs and `elapsed` seconds."""
         one = self._ack(state)
+        if growth_per_packet(self.flows) != 1:
+            count = growth_per_packet(self.flows) * count
         return slope(
             lambda k: self.law.on_ack(state, one._replace(count=count * k, elapsed=elapsed * k)),
             state, *one,

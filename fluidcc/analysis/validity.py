@@ -24,7 +24,7 @@ from fluidcc.analysis.steady_laws import steady_signal
 from fluidcc.model.delays import explicit_delays
 from fluidcc.model.fluid import steady
 from fluidcc.programs import leaves, map_tree
-from fluidcc.scenario.network import Flows, Link, Network, sees_marks, to_arrays
+from fluidcc.scenario.network import Flows, Link, Network, sees_marks, to_arrays, why_packets
 
 if TYPE_CHECKING:
     from fluidcc.model.simulate import Trajectory
@@ -59,7 +59,7 @@ def validity_warnings(
     noise
         The fluctuations of its population, if they are known already.
     """
-    reasons = [*_of_links(eq), *_of_flows(eq)]
+    reasons = [*filter(None, [why_packets(eq.net)]), *_of_links(eq), *_of_flows(eq)]
     known = eq.status not in ("none", "undetermined", "continuum")
     if known and eq.net.closure == "mean":
         noise = noise or fluctuations(eq.net)
@@ -131,7 +131,8 @@ def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
 
 def _drops(link: Link, queue: float) -> bool:
     """Whether the law of a link drops from its jump at a queue on."""
-    return float(steady_signal(link, 1.001 * queue + 1e-6).drop) > 0
+    at_random = 0.0 if link.random_loss is None else float(link.random_loss)
+    return float(steady_signal(link, 1.001 * queue + 1e-6).drop) > at_random
 
 
 def _of_flows(eq: Equilibrium) -> Iterator[str]:

@@ -8,7 +8,14 @@ from fluidcc.laws.law import Law
 from fluidcc.laws.load_code import AbstractLoadCode
 from fluidcc.laws.parameters import infos
 from fluidcc.model.fluid import open_load
-from fluidcc.scenario.network import Flows, Link, Network, require_network
+from fluidcc.scenario.network import (
+    Flows,
+    Link,
+    Network,
+    growth_per_packet,
+    require_network,
+    why_packets,
+)
 
 _LONG = 20.0  # [s] of a round trip that is more likely given in milliseconds
 
@@ -25,7 +32,9 @@ def advice(net: Network) -> tuple[str, ...]:
     ()
     """
     require_network(net)
-    out: list[str] = []
+    out = []
+    if why := why_packets(net):
+        out.append(f"{why}: equilibria are of links as they are at first, and of flows that go on")
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
         files = [open_load(flows) for flows in net.flows if k in flows.route]
         fixed = float(link.cross) + sum(float(load) for load in files if load is not None)
@@ -48,6 +57,8 @@ def _of_link(link: Link, fixed: float) -> Iterator[str]:
             )
         capacity = float(voice.left(capacity, calls))
         fixed += float(voice.mixed(calls))
+    if link.random_loss is not None:
+        yield f"each packet is lost with probability {float(link.random_loss):g} in the fluid too"
     if fixed >= capacity:
         yield (
             f"traffic that no signal slows comes at {fixed:g} packet/s and leaves nothing of "
@@ -66,6 +77,8 @@ def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
     elif sources != 1:
         number = float(sum(flows.n)) * sources
         yield f"its sessions are {number:g} on/off sources of their mean rate in the fluid"
+    if growth_per_packet(flows) != 1:
+        yield "its delayed ACKs halve the growth in the fluid, which has no bursts of two packets"
     if hasattr(window, "pause") and not flows.feedback.quench:
         yield f"{window.name} is made for source quenches, and {flows.feedback.name} has none"
     if not window.loads:

@@ -15,7 +15,7 @@ from fluidcc.model.delays import DelayedInputs, Outputs, State, make_outputs, ro
 from fluidcc.model.fluid import with_service
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree, slope
-from fluidcc.scenario.network import Flows, Link, Network
+from fluidcc.scenario.network import Flows, Link, Network, growth_per_packet
 
 _FASTEST_ESTIMATE = (
     32.0  # per round trip, of the error: the limit for rates that a step cannot resolve
@@ -126,7 +126,9 @@ def _law_change(
 ) -> Any:
     """Mean change of the window law's state per second."""
     law, w = flows.window, flows.window.window(s.law)
-    mark = marks_seen(flows, signal)
+    mark, opening = marks_seen(flows, signal), acks
+    if growth_per_packet(flows) != 1:
+        growth, opening = growth_per_packet(flows) * growth, growth_per_packet(flows) * acks
     one = acknowledgement(flows, s, signal, rtt)
     like = (s, *one)
 
@@ -139,7 +141,7 @@ def _law_change(
         scaled(_running(flows, s, signal, rtt), in_time),
     )
     if starts_slowly(flows):  # one packet more for each clean ACK
-        slowly = law.change(s.law, window=s.slow * acks * (1 - mark))
+        slowly = law.change(s.law, window=s.slow * opening * (1 - mark))
         growing = summed(scaled(1 - s.slow, growing), slowly)
     lost = _closure(flows).lost(
         signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
@@ -245,6 +247,8 @@ def emit_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
     """Signal of a link to packets that arrive at `offered` [packet/s], without overflow losses."""
     between = 1.0 / ops.maximum(offered, _SOME_RATE)
     signal = link.queue.signal(x, Arrival(1.0, between, queue, link.capacity))
+    if link.random_loss is not None:
+        signal = signal._replace(drop=signal.drop + (1 - signal.drop) * link.random_loss)
     return measured(link, queue, Signal(*(v + 0.0 * queue for v in signal)))
 
 

@@ -22,7 +22,7 @@ from fluidcc.model.network_system import blank, network_system, starts_late
 from fluidcc.model.rates import interpret_signal, known_load, received, starts_slowly
 from fluidcc.quantities import about, attributes
 from fluidcc.result import Result
-from fluidcc.scenario.network import LONGEST, Network
+from fluidcc.scenario.network import LONGEST, Network, why_packets
 
 if TYPE_CHECKING:
     import xarray
@@ -122,6 +122,9 @@ class Trajectory(Result):
     def message(self) -> str:
         """How the run ended, and settings of the network that may be unintended."""
         notes = [self.status.advice, *advice(self.net)]
+        for name, flows in zip(self.net.flow_names, self.net.flows, strict=True):
+            if flows.start.low < flows.start.high and flows.start.each:
+                notes.append(f"flows.{name}: in the fluid it runs from the start, not as listed")
         if self.net.rates == "self_clocked":
             notes += [_flight_warning(self, name) for name in self.flows]
         return "; ".join(filter(None, notes))
@@ -297,6 +300,8 @@ def checked_times(until: float, points: ArrayLike | None) -> Floats:
 
 def check_network(net: Network) -> None:
     """Raise ValueError if the fluid model cannot simulate a network."""
+    if why := why_packets(net):
+        raise ValueError(why)
     for name, link in zip(net.link_names, net.links, strict=True):
         if net.delay == "fifo" and varies(link) and least_rate(link) < float(link.capacity):
             raise ValueError(
@@ -350,8 +355,9 @@ def simulate(
     Raises
     ------
     ValueError
-        If `until` is not positive, `points` lie outside the run, `mesh` is no mesh, flows of a
-        self-clocked network start late (nothing would ever clock them), or a signal takes no time.
+        If `until` is not positive, `points` lie outside the run, `mesh` is no mesh, links have a
+        schedule or flows stop, flows of a self-clocked network start late (nothing would ever clock
+        them), or a signal takes no time.
 
     Examples
     --------

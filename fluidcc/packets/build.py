@@ -13,7 +13,7 @@ from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.hooks import law_hooks, part_addresses, queue_state, window_memory
 from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan
-from fluidcc.packets.routes import Background, Fields, Routes, Transfers
+from fluidcc.packets.routes import Background, Fields, Routes, Timed, Transfers
 from fluidcc.programs import leaves
 from fluidcc.scenario.network import repeated
 
@@ -78,6 +78,7 @@ class Simulation:
         flows = self._flows()
         self._transfers.assign(flows)
         self._background = Background(plan, self._routes, groups, seed, scale)
+        self._timed = Timed(plan, self._routes, self._array)
         self.groups = _records(r.GROUP_RECORD, groups + self._background.groups)
         self.flows = np.concatenate([flows, _records(r.FLOW_RECORD, self._background.flows)])
         self.ports = _records(r.PORT_RECORD, self._routes.ports)  # those of links first
@@ -140,6 +141,8 @@ class Simulation:
             link=k,
             marks_transmitted=late and hooks.addresses["signal"] != 0,
             key=stream_key(self.seed, "queue", k),
+            random_loss=link.random_loss or 0.0,
+            loss_key=stream_key(self.seed, "loss", k),
         )
 
     # senders
@@ -188,7 +191,8 @@ class Simulation:
         out["rtt"] = out["propagation"] = [flow.rtt for flow in flows]
         out["tail_delay"], out["return_wire"] = self._routes.tails, self._routes.returns
         out["reacted_at"], out["deadline"], out["tick_at"] = -r.NEVER, r.NEVER, r.NEVER
-        for name in ("request_flow", "data_flow", "highest_sent", "acked", "timed_sequence"):
+        numbers = ("request_flow", "data_flow", "session", "highest_sent", "acked")
+        for name in (*numbers, "timed_sequence"):
             out[name] = -1
         out["backoff"], out["limit"] = 1, r.UNLIMITED
         for g in range(len(self.plan.groups)):
@@ -210,7 +214,8 @@ class Simulation:
         group, options = self.plan.groups[g], self.plan.groups[g].options
         memory = np.array(window_memory(group.flows.window), dtype=np.float64)
         memory = np.tile(memory, (len(own), 1))
-        low, high = float(group.flows.start.low), float(group.flows.start.high)
+        starts = np.array([self.plan.flows[k].start[:2] for k in own], float).reshape(-1, 2)
+        low, high = starts.T
         draw = uniform(stream_key(self.seed, "start", own.astype(np.uint64)))
         begin: Fields = {
             "window": 1.0 if options.syn else options.initial_window,
@@ -264,7 +269,7 @@ class Simulation:
         count = len(routes.kinds)
         times = np.full(count, r.NEVER)
         times[:flows] = self.flows["send_at"][:flows]
-        for entity, time in (background.times | self._transfers.times).items():
+        for entity, time in (background.times | self._transfers.times | self._timed.times).items():
             times[entity] = time
         for port in self.ports[self.ports["tick"] != 0]:
             times[port["timer"]] = port["period"] + port["spread"] / 2
@@ -276,6 +281,8 @@ class Simulation:
         self.packets["next"][-1] = -1
         self.wires = _records(r.WIRE_RECORD, routes.wires)
         self.receivers = np.zeros(flows, r.RECEIVER_RECORD)
+        for flow, entity in self._timed.ack_timers.items():
+            self.receivers["ack_timer"][flow] = entity
         self.voices = _records(r.VOICE_RECORD, background.voices)
         self.sources = _records(r.SOURCE_RECORD, self._transfers.sources)
         self.sessions = _records(r.SESSION_RECORD, self._transfers.sessions)
@@ -304,6 +311,7 @@ class Simulation:
             "calls": background.calls,
             "sources": self.sources,
             "sessions": self.sessions,
+            "schedules": _records(r.SCHEDULE_RECORD, self._timed.schedules),
         }
         numbers = {
             "leaves": len(entries),

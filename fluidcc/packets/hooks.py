@@ -171,6 +171,9 @@ _ENTITIES = {
     r.CROSS: ("send_cross", "receive_datagram"),
     r.CALLS: ("admit_call",),
     r.CALL: ("advance_call", "receive_datagram"),
+    r.STOP: ("stop_flow", "finish_connection"),
+    r.ACK_TIMER: ("delay_ack", "send_delayed_ack"),
+    r.CHANGES: ("change_link",),
 }
 # by a property of a group of flows
 _GROUPS = {

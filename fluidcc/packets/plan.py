@@ -24,6 +24,7 @@ from fluidcc.scenario.network import (
     Flows,
     Link,
     Network,
+    Start,
     forward_delays,
     link_delays,
     require_network,
@@ -59,6 +60,8 @@ class FlowPlan:
     return_delay: float  # s, receiver to the first of these, or to the sender
     home_delay: float  # s, the last of these to the sender
     quench_delays: tuple[float, ...]  # s, from each link of the route to the sender
+    start: Start  # of this flow, or of the open source that hands it files
+    stop: float = math.inf  # s, from when it has no new data
     source: int = -1  # whose files it sends; -1 if it always has something to send
     request_flow: int = -1  # flow of the request that begins its transfers; -1 for none
     data_flow: int = -1  # flow that begins when this one, a request, ends; -1 for none
@@ -270,6 +273,7 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
         return_delay=back,
         home_delay=home,
         quench_delays=tuple(quench),
+        start=flows.start,
     )
 
 
@@ -391,9 +395,23 @@ class _Layout:
         _at_most(closed + opened, _MOST_FLOWS, "flows in all, with those provided for transfers")
         return (_MOST_FLOWS - closed) // max(opened, 1)
 
+    def _each(self, k: int) -> list[FlowPlan]:
+        """The flows of a group, or its open sources, one by one."""
+        rows = [row for count, row in self.rows[k] for _ in range(count)]
+        flows, number = self.groups[k].flows, len(rows)
+        starts = [Start(t, t) for t in flows.start.each] or [flows.start] * number
+        stops = flows.stop or (math.inf,)
+        stops = stops if len(stops) > 1 else stops * number
+        for key, times in (("start", starts), ("stop", stops)):
+            if len(times) != number:
+                name = f"flows.{self.net.flow_names[k]}.{key}"
+                raise PacketError(f"{name}: expected {number} times, got {len(times)}")
+        triples = zip(rows, starts, stops, strict=True)
+        return [dataclasses.replace(row, start=a, stop=b) for row, a, b in triples]
+
     def closed(self, k: int) -> None:
         """Add the flows of a group, with the files that they bring."""
-        rows, first = [row for count, row in self.rows[k] for _ in range(count)], len(self.flows)
+        rows, first = self._each(k), len(self.flows)
         if self.groups[k].flows.traffic.starts:
             rows = [dataclasses.replace(row, source=len(self.sources)) for row in rows]
             numbers = tuple(range(first, first + len(rows)))
@@ -406,7 +424,7 @@ class _Layout:
         if float(traffic.request()) > 0:
             asking = len(self.groups)
             self.groups.append(_request_group(self.net, k, self.groups[k]))
-        for row in (row for count, row in self.rows[k] for _ in range(count)):
+        for row in self._each(k):
             slots, sessions = _capacity(self.net, row, traffic, scale)
             request = _request(self.net, row, asking) if asking >= 0 else None
             source, numbers = len(self.sources), []

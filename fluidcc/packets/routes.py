@@ -21,6 +21,7 @@ from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.hooks import law_hooks
 from fluidcc.packets.plan import UNBOUNDED, BackgroundPlan, FlowPlan, Plan, SourcePlan
+from fluidcc.scenario.network import Link
 
 Fields = dict[str, Any]
 """Values of a record, by field."""
@@ -51,6 +52,7 @@ class Routes:
         self._links = [link_port(self, k) for k in range(len(links))]
         access = self._access()
         self._ahead = [self.wire(delay) for delay in self._delays]
+        self.of_link = [[self.kinds[wire][1]] for wire in self._ahead]  # wires with its delay
         self._shared: dict[Any, int] = {}
         self.returns: list[int] = []
         self.tails: list[float] = []
@@ -73,6 +75,10 @@ class Routes:
         """Add a wire of `delay` seconds; its entity."""
         self.wires.append({"delay": delay} | fields)
         return self.add(kind, len(self.wires) - 1)
+
+    def link(self, k: int) -> int:
+        """The entity of the port of link `k`."""
+        return self._links[k]
 
     def port(self, **fields: Any) -> int:
         """Add a port; its entity."""
@@ -107,9 +113,10 @@ class Routes:
         for link in flow.route:
             hops.append(len(path))
             path += [self._links[link], self._ahead[link]]
-        if self._elide:
+        folded = self._elide and not self._needs_arrivals(flow)
+        if folded:
             path.pop()
-        self.tails.append(self._delays[flow.route[-1]] if self._elide else 0.0)
+        self.tails.append(self._delays[flow.route[-1]] if folded else 0.0)
         path.append(r.RECEIVER)
         if not self._source_quench[flow.group]:
             hops = []
@@ -123,6 +130,12 @@ class Routes:
             )
         self.returns.append(self._past_routers(k, flow))
         return path, starts
+
+    def _needs_arrivals(self, flow: FlowPlan) -> bool:
+        """Whether arrivals at the receiver are events: of ACKs that wait, or delays that change."""
+        last = self._plan.net.links[flow.route[-1]]
+        changes = any(change.delay is not None for change in last.schedule)
+        return changes or self._plan.groups[flow.group].options.delayed_acks
 
     def _back(self, flow: FlowPlan, path: list[int], hops: list[int]) -> dict[int, int]:
         """Extend a row by the paths back through links: of ACKs, and of quenches at each hop."""
@@ -155,7 +168,9 @@ class Routes:
         delay = self._delays[link]
 
         def make() -> int:  # after the router, the path goes on by the table
-            return self.wire(delay, kind=r.ROUTER, port=port, onward=self.wire(0.0))
+            onward = self.wire(0.0)
+            self.of_link[link].append(len(self.wires))
+            return self.wire(delay, kind=r.ROUTER, port=port, onward=onward)
 
         return self._share(("router", link, port), make)
 
@@ -210,9 +225,12 @@ class Transfers:
         for k, source in enumerate(plan.sources):
             self._source(k, source)
 
-    def _start(self, group: int, purpose: str, index: int) -> float:
-        """When flow (`start`) or open source (`source`) number `index` begins [s]."""
-        low, high = map(float, self._plan.groups[group].flows.start)
+    def _start(self, source: SourcePlan, j: int, purpose: str, index: int) -> float:
+        """When flow (`start`) or open source (`source`) number `index` begins [s]; `j` is a place
+        among the flows of the source.
+        """
+        start = self._plan.flows[source.flows[j]].start
+        low, high = float(start.low), float(start.high)
         return low + (high - low) * uniform(stream_key(self._seed, purpose, index))
 
     def _source(self, k: int, source: SourcePlan) -> None:
@@ -234,20 +252,21 @@ class Transfers:
         }
         self.sources.append(fields)
         if law.open:
-            self.times[self._routes.sources[k]] = self._start(source.group, "source", k)
+            self.times[self._routes.sources[k]] = self._start(source, 0, "source", k)
         for j in range(source.sessions):
-            self._session(k, source, -1 if law.open else source.flows[j])
+            self._session(k, source, j)
         self.sessions[-1]["next_free"] = -1
 
-    def _session(self, k: int, source: SourcePlan, flow: int) -> None:
-        index = len(self.sessions)
+    def _session(self, k: int, source: SourcePlan, j: int) -> None:
+        """Session number `j` of a source, of a flow of its own unless the source is open."""
+        index, flow = len(self.sessions), -1 if self.sources[k]["open"] else source.flows[j]
         entity = self._routes.sessions[index]
         fields: Fields = {"source": k, "entity": entity, "flow": flow, "next_free": index + 1}
         if flow >= 0:
             fields["key"] = stream_key(self._seed, "session", flow)
             pages = float(self._plan.groups[source.group].flows.traffic.pages(0.5))
             fields["pages"] = math.ceil(min(pages, r.UNLIMITED))
-            self.times[entity] = self._start(source.group, "start", flow)
+            self.times[entity] = self._start(source, j, "start", flow)
         self.sessions.append(fields)
 
     def assign(self, flows: np.ndarray) -> None:
@@ -372,3 +391,47 @@ class Background:
         port = self._routes.ports[traffic.link]
         port["second_class"] = self.classes.ctypes.data + k * self.classes.itemsize
         self.packets += 64 + int(min(limit / traffic.size, UNBOUNDED * self._scale))
+
+
+class Timed:
+    """Entities that act at times of their own: ends of flows, timers of delayed ACKs by flow, and
+    changes of links. `times` says when they first act [s]; timers do not by themselves.
+    """
+
+    def __init__(self, plan: Plan, routes: Routes, keep: Callable[[np.ndarray], int]) -> None:
+        self.times: dict[int, float] = {}
+        self.ack_timers: dict[int, int] = {}
+        self.schedules: list[Fields] = []
+        for k, flow in enumerate(plan.flows):
+            if flow.stop < math.inf:
+                self.times[routes.add(r.STOP, k)] = flow.stop
+            if plan.groups[flow.group].options.delayed_acks:
+                self.ack_timers[k] = routes.add(r.ACK_TIMER, k)
+        for k, link in enumerate(plan.net.links):
+            if not link.schedule:
+                continue
+            changes = _changes(link)
+            wires = np.array([(wire,) for wire in routes.of_link[k]], r.INDEX_RECORD)
+            self.times[routes.add(r.CHANGES, len(self.schedules))] = link.schedule[0].at
+            self.schedules.append(
+                {
+                    "changes": keep(changes),
+                    "wires": keep(wires),
+                    "wire_count": len(wires),
+                    "count": len(changes),
+                    "entity": routes.link(k),
+                }
+            )
+
+
+def _changes(link: Link) -> np.ndarray:
+    """Records of the changes of a link."""
+    changes = np.full(len(link.schedule), r.NEVER, r.CHANGE_RECORD)
+    for row, change in zip(changes, link.schedule, strict=True):
+        row["time"] = change.at
+        if change.capacity is not None:
+            row["capacity"] = change.capacity
+            row["rate"] = change.capacity * float(link.packet_size)
+        if change.delay is not None:
+            row["delay"] = change.delay
+    return changes

@@ -34,7 +34,7 @@ from fluidcc.results.levels import (
     known_levels,
     loses_most,
 )
-from fluidcc.scenario.network import Network
+from fluidcc.scenario.network import Network, why_packets
 from fluidcc.trains.run import TrainRuns, simulate_trains
 
 if TYPE_CHECKING:
@@ -256,7 +256,8 @@ def compare(
     known = wanted <= max(POINTS, _MAX_NUMBERS // _width(as_fluid(net)))
     points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
     fluid = None
-    if trajectory and "mean" in asked:
+    changes = why_packets(net)
+    if trajectory and "mean" in asked and not changes:
         fluid = simulate(means, until=until, points=points, mesh=Uniform())
     sample, seen = _sample(wanted, until, _shortest(net, until, len(seeds)))
     runs: dict[str, Any] = {"until": until, "warmup": warmup, "seeds": seeds, "sample": sample}
@@ -274,8 +275,9 @@ def compare(
     if trains is not None:
         against = loses_most(trains) or depends_on_step(trains)
     choice = choose_level(
-        asked, equilibrium=eq, population=noise, warnings=warnings, against=against
-    )
+        asked, equilibrium=eq, population=noise, warnings=warnings, against=against,
+        changes=changes,
+    )  # fmt: skip
     coarse = ["fluid"] * (fluid is not None and not known)
     ran = [engine for engine in engines if engine != "trains" or trains is not None]
     coarse += [] if seen else ran

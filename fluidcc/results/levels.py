@@ -79,6 +79,7 @@ def choose_level(
     population: Fluctuations,
     warnings: Sequence[str],
     against: str = "",
+    changes: str = "",
 ) -> Choice:
     """The level to trust: the first of trains, population and mean that holds nothing against
     itself; packets if there is none.
@@ -100,8 +101,10 @@ def choose_level(
         Validity warnings of the mean windows.
     against
         Why trains do not take the network, or are not to be trusted; empty if they are.
+    changes
+        Why no level below packets follows the network; empty if it does not change.
     """
-    fluctuates = "" if population.status == "regular" else population.message
+    fluctuates = changes or ("" if population.status == "regular" else population.message)
     warned = f"validity warnings ({len(warnings)}), such as {warnings[0]}" if warnings else ""
     regular = equilibrium.status == "regular"
     rules = (

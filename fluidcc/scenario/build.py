@@ -15,12 +15,14 @@ from fluidcc.laws.registry import LAWS
 from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.scenario.network import (
+    Change,
     Flows,
     FlowsInitial,
     Link,
     LinkInitial,
     Network,
     Start,
+    early_stop,
     forward_delays,
     reverse_delays,
 )
@@ -31,11 +33,14 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _TRIPS = 100_000  # of all groups, distinct ones
 _MOST = 1000  # links, and groups of flows
 _MOST_TRIPS = 10_000  # round trips of one group
+_MOST_CHANGES = 10_000  # of a link
 _START = Info("", "s", "start of a flow", Interval("[0, inf)"))
+_STOP = Info("", "s", "time from which a flow has no new data", Interval("(0, inf)"))
+_AT = Info("", "s", "time of the change", Interval("(0, inf)"))
 _LAWS = ("marking", "estimator", "traffic")  # of a group, with a key for each
 _KEYS = (
-    *infos(Flows), "route", "reverse_route", "window", "feedback", *_LAWS, "start", "initial",
-    "sender",
+    *infos(Flows), "route", "reverse_route", "window", "feedback", *_LAWS, "start", "stop",
+    "initial", "sender",
 )  # fmt: skip
 
 
@@ -117,7 +122,7 @@ def _read_link(reader: Reader, key: str, raw: Any) -> dict[str, Any]:
     if table is FAULTY:
         return {"delay": FAULTY}
     described = infos(Link)
-    reader.unknown(table, key, [*described, "queue", "voice", "initial"])
+    reader.unknown(table, key, [*described, "queue", "voice", "schedule", "initial"])
     first = {"packet_size": described.pop("packet_size")}
     values = reader.fields(table, key, first)
     size = _size(values)
@@ -132,6 +137,10 @@ def _read_link(reader: Reader, key: str, raw: Any) -> dict[str, Any]:
     for name, cls in (("initial", LinkInitial), ("voice", Voice)):
         if name in table:
             values[name] = reader.record(table[name], f"{key}.{name}", cls, size)
+    if values.get("random_loss") == 0:
+        del values["random_loss"]
+    if "schedule" in table:
+        values["schedule"] = _schedule(reader, table["schedule"], f"{key}.schedule", size)
     _check_link(reader, key, sound(values))
     return values
 
@@ -159,8 +168,6 @@ def _read_flows(reader: Reader, key: str, raw: Any, sizes: Mapping[str, float]) 
     for kind in _LAWS:
         if kind in table:
             values[kind] = reader.law_or_name(table[kind], f"{key}.{kind}", kind, size)
-    if "start" in table:
-        values["start"] = _start(reader, table["start"], f"{key}.start")
     if "initial" in table:
         at = f"{key}.initial"
         values["initial"] = reader.record(table["initial"], at, FlowsInitial, size)
@@ -168,6 +175,11 @@ def _read_flows(reader: Reader, key: str, raw: Any, sizes: Mapping[str, float]) 
         values["sender"] = read_sender(reader, table["sender"], f"{key}.sender")
     _check_group(reader, key, sound(values))
     classes = _classes(reader, key, table)
+    count = 0 if classes is FAULTY else int(np.sum(classes[0]))
+    if "start" in table:
+        values["start"] = _start(reader, table["start"], f"{key}.start", count)
+    if "stop" in table:
+        values["stop"] = _stop(reader, table["stop"], f"{key}.stop", count, sound(values))
     if len(reader.faults) > before or route is FAULTY:
         return FAULTY
     n, rtt = classes
@@ -226,8 +238,66 @@ def _classes(reader: Reader, key: str, raw: Mapping[str, Any]) -> Any:
     return n, rtt
 
 
-def _start(reader: Reader, raw: Any, key: str) -> Any:
-    """When flows start: a time, or two between which each does."""
+def _each(reader: Reader, raw: list, key: str, info: Info, count: int) -> Any:
+    """Times, one for each of `count` flows; any number if that is 0, as it is faulty itself."""
+    if count and len(raw) != count:
+        return reader.fault(key, f"one time, or a list of {count}, one for each flow", got(raw))
+    times = _vector(reader, raw, key, info)
+    return FAULTY if times is FAULTY else tuple(map(float, times))
+
+
+def _stop(reader: Reader, raw: Any, key: str, count: int, values: Mapping[str, Any]) -> Any:
+    """When flows have no more new data, after their start: one time, or one for each."""
+    traffic = values.get("traffic", Flows.traffic)
+    if traffic.starts:
+        expected = f"none, as files of {traffic.name} end by themselves"
+        return reader.fault(key, expected, got(raw))
+    if isinstance(raw, list):
+        stops = _each(reader, raw, key, _STOP, count)
+    else:
+        time = reader.number(raw, key, _STOP)
+        stops = FAULTY if time is FAULTY else (time,)
+    if stops is FAULTY:
+        return FAULTY
+    if early := early_stop(values.get("start", Start()), stops):
+        k, first, last = early
+        at = f"{key}[{k}]" if len(stops) > 1 else key
+        return reader.fault(at, f"a time after the start, {first:g} s", f"{last:g} s")
+    return stops
+
+
+def _schedule(reader: Reader, raw: Any, key: str, size: float) -> Any:
+    """Changes of a link: a list of tables, each with a time and another capacity or delay."""
+    form = 'a list of tables such as { at = "20 s", capacity = "5 Mbit/s" }'
+    if not isinstance(raw, list) or not 0 < len(raw) <= _MOST_CHANGES:
+        return reader.fault(key, form, got(raw))
+    described = {"at": _AT} | {name: infos(Link)[name] for name in ("capacity", "delay")}
+    changes, last = [], 0.0
+    for k, table in enumerate(raw):
+        at = f"{key}[{k}]"
+        if not isinstance(table, dict):
+            reader.fault(at, form.removeprefix("a list of tables such as "), got(table))
+            continue
+        values = reader.values(table, at, described, size)
+        if "at" not in table:
+            reader.missing(f"{at}.at", _AT)
+        elif len(table) == 1:
+            reader.fault(at, "another capacity or delay, or both", "neither")
+        elif len(sound(values)) == len(table):
+            if values["at"] <= last:
+                reader.fault(
+                    f"{at}.at", f"a time after the one before, {last:g} s", got(table["at"])
+                )
+            last = values["at"]
+            changes.append(Change(**values))
+    return tuple(changes) if len(changes) == len(raw) else FAULTY
+
+
+def _start(reader: Reader, raw: Any, key: str, count: int) -> Any:
+    """When flows start: a time, two between which each does, or a list with one for each."""
+    if isinstance(raw, list):
+        times = _each(reader, raw, key, _START, count)
+        return FAULTY if times is FAULTY else Start.at(*times)
     if not isinstance(raw, dict):
         at = reader.number(raw, key, _START)
         return FAULTY if at is FAULTY else Start(at, at)

@@ -39,10 +39,34 @@ LONGEST: Final = 1e9
 
 
 class Start(NamedTuple):
-    """When flows start in a packet run: uniformly between two times [s]."""
+    """When flows start in a packet run [s]: at the times `each`, one for each flow of the group in
+    its order, or uniformly between `low` and `high`.
+    """
 
     low: float = 0.0
     high: float = 0.0
+    each: tuple[float, ...] = ()
+
+    @classmethod
+    def at(cls, *times: float) -> "Start":
+        """Starts at listed times, one for each flow."""
+        return cls(min(times), max(times), times)
+
+
+class Change(NamedTuple):
+    """A change of a link during a packet run; None leaves a number as it is."""
+
+    at: float  # s
+    capacity: float | None = None  # packet/s
+    delay: float | None = None  # s
+
+
+def early_stop(start: Start, stop: tuple[float, ...]) -> tuple[int, float, float] | None:
+    """The first stop that is not after its start: its place, the start and the stop [s]."""
+    starts = start.each or (start.high,)
+    size = max(len(starts), len(stop)) if stop else 0
+    pairs = zip(np.resize(starts, size), np.resize(stop, size), strict=True)
+    return next(((k, a, b) for k, (a, b) in enumerate(pairs) if b <= a), None)
 
 
 class LinkInitial(Module):
@@ -89,6 +113,9 @@ class FlowsInitial(Module):
 class Link(Module):
     """One link with its queue.
 
+    `schedule` has changes of capacity and delay in packet runs, in order of time. A transmission
+    goes on at the new rate; packets do not overtake each other where a delay becomes shorter.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -112,12 +139,20 @@ class Link(Module):
         "constant", "constant", "exponential", doc="sizes of the cross traffic's packets, Poisson",
         engines=("population", "packets"),
     )  # fmt: skip
+    random_loss: Num | None = param(
+        None, "p_r", unit="1", within="[0, 1)",
+        doc="probability that a packet is lost as it enters, whatever the queue",
+    )  # fmt: skip
     voice: Voice | None = None
+    schedule: tuple[Change, ...] = static(())
     initial: LinkInitial = LinkInitial()
 
     def __post_init__(self) -> None:
-        """Raise ValueError when a value is out of its range."""
+        """Raise ValueError when a value is out of its range, or changes are out of order."""
         check_fields(self, "link")
+        times = [change.at for change in self.schedule]
+        if any(b <= a for a, b in itertools.pairwise([0.0, *times])):
+            raise ValueError(f"link.schedule: expected times that increase from 0 on, got {times}")
 
 
 class Flows(Module):
@@ -128,7 +163,8 @@ class Flows(Module):
     `route` holds indices of links. `access_delay` None means that sources sit at their first
     link. `reverse_delay` is that of the first router; later routers add the delays of the links in
     between. An array has one for each link of the route, None stands for the forward delay.
-    `sender` holds rules of the packet sender as (name, value) pairs.
+    `stop` is when flows have no more new data to send [s]: one time for all, or one for each;
+    empty if they go on. `sender` holds rules of the packet sender as (name, value) pairs.
 
     Examples
     --------
@@ -164,6 +200,7 @@ class Flows(Module):
         within="(0, inf]", engines=EVENTS,
     )  # fmt: skip
     start: Start = Start()
+    stop: tuple[float, ...] = static(())
     initial: FlowsInitial = FlowsInitial()
     sender: tuple[tuple[str, Any], ...] = static(())
 
@@ -173,6 +210,16 @@ class Flows(Module):
         numbers = int, float, np.generic, np.ndarray
         if not isinstance(self.n, numbers) or not isinstance(self.rtt, numbers):
             return
+        if self.stop and self.traffic.starts:
+            raise ValueError(
+                f"flows.stop: expected none, as files of {self.traffic.name} end by themselves, "
+                f"got {self.stop}"
+            )
+        if early := early_stop(self.start, self.stop):
+            _, start, stop = early
+            raise ValueError(
+                f"flows.stop: expected a time after the start, {start:g} s, got {stop:g} s"
+            )
         shapes = np.shape(self.n), np.shape(self.rtt)
         if shapes[0] != shapes[1] or not shapes[0]:
             try:
@@ -305,6 +352,24 @@ def stands_still(flows: Flows) -> bool:
     if flows.feedback.quench or rules.get("grow_on_echo", False):
         return False
     return repeated(flows, rules.get("echo", "law"))
+
+
+def why_packets(net: Network) -> str:
+    """Why no level below packets follows a network that changes in time; empty if it does not."""
+    links = zip(net.link_names, net.links, strict=True)
+    groups = zip(net.flow_names, net.flows, strict=True)
+    paths = [f"links.{name}.schedule" for name, link in links if link.schedule]
+    paths += [f"flows.{name}.stop" for name, flows in groups if flows.stop]
+    return f"only packet runs (fluidcc packets) follow {' and '.join(paths)}" if paths else ""
+
+
+def growth_per_packet(flows: Flows) -> float:
+    """ACKs on which a window may grow, for each packet acknowledged: a half under delayed ACKs,
+    unless windows grow by packets.
+    """
+    rules = dict(flows.sender)
+    halved = rules.get("delayed_acks", False) and not rules.get("byte_counting", 0)
+    return 0.5 if halved else 1.0
 
 
 def _waits_for_new_data(law: AbstractReaction) -> bool:

@@ -20,7 +20,10 @@ from fluidcc.scenario.reader import Laws, got
 from fluidcc.scenario.sender import KINDS, NAMED, SenderOptions, default_reaction
 from fluidcc.scenario.tables import Tables, laws_of, reaction_table, tables
 
-_OPTIONAL = {"links": ("voice",), "flows": ("access_delay", "reverse_delay")}
+_OPTIONAL = {
+    "links": ("random_loss", "voice", "schedule"),
+    "flows": ("access_delay", "reverse_delay", "stop"),
+}
 
 _INSTEAD = {"calls": ("arrivals", "most"), "arrivals": ("calls",)}
 """Values of voice calls that each of the two keys replaces."""

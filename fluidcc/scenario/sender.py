@@ -96,6 +96,18 @@ class SenderOptions:
         0.0, unit="s", doc="each send waits for a time uniform between 0 and this",
         within="[0, 10]", engines=("packets",),
     )  # fmt: skip
+    delayed_acks: bool = choice(
+        False,
+        doc="receivers acknowledge every second packet, or after `ack_delay` (RFC 5681, 4.2)",
+    )
+    ack_delay: float = param(
+        0.1, unit="s", doc="longest that an acknowledgement waits", within="(0, 0.5]"
+    )
+    byte_counting: int = param(
+        0, unit="packet", within="[0, 1e6]",
+        doc="windows grow by the packets that an ACK covers, in slow start by this many at most "
+        "(L of RFC 3465); 0: once on each ACK",
+    )  # fmt: skip
     choice_waiting: int = param(
         2, unit="1", within="[0, 1e6]",
         doc="packets (bytes in byte mode) that wait before a queue with an average may choose",

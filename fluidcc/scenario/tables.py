@@ -11,7 +11,7 @@ from fluidcc.laws.law import AbstractReaction, Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS, kind_of
-from fluidcc.scenario.network import Flows, Link, Network, require_network
+from fluidcc.scenario.network import Change, Flows, Link, Network, require_network
 from fluidcc.scenario.reader import Laws
 
 Tables = dict[str, Any]
@@ -42,8 +42,14 @@ def _link(link: Link) -> Tables:
     table["queue"] = {"law": link.queue.name, **_fields(link.queue)}
     if link.voice is not None:
         table["voice"] = _fields(link.voice)
+    if link.schedule:
+        table["schedule"] = [_change(change) for change in link.schedule]
     table["initial"] = _fields(link.initial)
     return table
+
+
+def _change(change: Change) -> Tables:
+    return {name: _plain(v) for name, v in change._asdict().items() if v is not None}
 
 
 def _round_trips(flows: Flows) -> Tables:
@@ -88,8 +94,13 @@ def _group(flows: Flows, link_names: tuple[str, ...]) -> Tables:
     table["feedback"] = flows.feedback.name
     for kind in ("marking", "estimator", "traffic"):
         table[kind] = _name_or_table(getattr(flows, kind))
-    low, high = (_plain(t) for t in flows.start)
-    table["start"] = low if low == high else {"uniform": [low, high]}
+    low, high, each = flows.start.low, flows.start.high, flows.start.each
+    table["start"] = _plain(low) if low == high else {"uniform": [_plain(low), _plain(high)]}
+    if each:
+        table["start"] = [_plain(time) for time in each]
+    if flows.stop:
+        stop = [_plain(time) for time in flows.stop]
+        table["stop"] = stop if len(stop) > 1 else stop[0]
     table["initial"] = _fields(flows.initial)
     if flows.sender:
         table["sender"] = dict(flows.sender)

@@ -20,7 +20,15 @@ from fluidcc.module import skeleton
 from fluidcc.packets.build import averages
 from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
 from fluidcc.programs import leaves, map_tree
-from fluidcc.scenario.network import Flows, Link, Network, link_delays, repeated
+from fluidcc.scenario.network import (
+    Flows,
+    Link,
+    Network,
+    growth_per_packet,
+    link_delays,
+    repeated,
+    why_packets,
+)
 
 LATE = (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
 _STEPS = 16, 256  # fewest and most in the shortest round trip
@@ -54,6 +62,7 @@ class Kind:
     tells: bool  # a mark counts as the largest load factor from then on
     recovery: str
     integer_windows: bool
+    growth: float  # ACKs on which a window may grow, for each packet
     ticks: bool
     decodes: int  # packets of a step whose hashes a receiver compares; 0 if it remembers nothing
     starts: bool  # sends files
@@ -73,6 +82,7 @@ class Port:
     waits: bool
     counts_service: bool
     finite: bool
+    lossy: bool  # loses packets at random
     signals: bool  # its law marks or drops
     loads: bool
     second: bool  # voice has a queue of its own
@@ -149,6 +159,7 @@ class PortNumbers(NamedTuple):
     buffer: Any
     start: Any  # memory of the law
     period: tuple[Any, Any]
+    random_loss: Any  # probability
     share: Any  # of the link for voice with a queue of its own
     drain: Any  # packets that the voice queue holds
     voice: Any  # VoiceNumbers, or () without calls
@@ -226,7 +237,10 @@ def _key(group: GroupPlan, flow: FlowPlan) -> Any:
     laws = (
         flows.window, flows.reaction, flows.feedback, flows.marking, flows.estimator, flows.traffic,
     )  # fmt: skip
-    rules = (options.echo, options.grow_on_echo, options.recovery, options.integer_windows)
+    rules = (
+        options.echo, options.grow_on_echo, options.recovery, options.integer_windows,
+        growth_per_packet(flows),
+    )  # fmt: skip
     first = (options.syn, options.initial_window, _gated(flows))
     source = flow.source if flows.traffic.open else -1  # each has flows of its own
     return (
@@ -276,6 +290,7 @@ def _kind(
         tells=law.marks_tell_load and flows.estimator.remembers,
         recovery=recovery,
         integer_windows=options.integer_windows,
+        growth=growth_per_packet(flows),
         ticks=law.period(ack) is not None,
         decodes=decodes if group.flows.feedback.loads and flows.estimator.remembers else 0,
         starts=flows.traffic.starts,
@@ -403,6 +418,7 @@ def _port(
         waits=law.waits,
         counts_service=law.counts_service,
         finite=math.isfinite(float(link.buffer)),
+        lossy=link.random_loss is not None,
         signals=flows > 0 and not says_nothing(law),
         loads=law.loads,
         second=link.voice is not None and link.voice.discipline == "wfq",
@@ -435,6 +451,7 @@ def _port_numbers(net: Network, k: int) -> PortNumbers:
         buffer=np.float64(link.buffer),
         start=map_tree(np.float64, law.start(float(link.initial.average))),
         period=(np.float64(low), np.float64(high)),
+        random_loss=np.float64(link.random_loss) if link.random_loss is not None else (),
         share=np.float64(share),
         drain=np.float64(drain),
         voice=() if voice is None else _voice(voice, float(link.packet_size)),
@@ -456,7 +473,9 @@ def _longest_wait(link: Link, trip: float) -> float:
 
 
 def _refuse(layout: Plan, step: float) -> None:
-    """Raise PacketError for rules of packet senders that trains do not follow."""
+    """Raise PacketError for changes and rules of packet senders that trains do not follow."""
+    if why := why_packets(layout.net):
+        raise PacketError(f"not simulated by trains: {why}")
     for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
         at, options = f"not simulated by trains: flows.{name}.sender", group.options
         if options.window_validation:
@@ -538,7 +557,8 @@ def draws_of_port(port: Port) -> int:
     """Random numbers that a link takes in a step."""
     voice = 4 * port.voice
     law = port.signals * (port.each * port.flows + port.spaced * (port.blocks + 1))
-    return law + port.finite + (port.ticks > 0) + voice + port.cross
+    lossy = port.lossy * port.flows
+    return law + lossy + port.finite + (port.ticks > 0) + voice + port.cross
 
 
 def chosen_step(net: Network) -> float:

@@ -286,10 +286,16 @@ def pass_through(
     whole = numbers.capacity * step + 0.0 * queue
     room, voice = _voice(port, numbers, s, offer, whole, queue + total)
     marks = losses = jnp.zeros_like(offer.flows)
-    dropped = 0.0 * queue
+    dropped, taken = 0.0 * queue, 0
     if port.signals:
-        own = u[: (port.blocks + 1) * port.spaced + port.each * port.flows]
+        taken = (port.blocks + 1) * port.spaced + port.each * port.flows
+        own = u[:taken]
         s, marks, losses, dropped = _choose(port, numbers, s, offer, step, number, by_number, own)
+    if port.lossy:
+        p = numbers.random_loss + 0.0 * queue
+        forced = draw_signals(p[None], offer.flows, u[taken : taken + port.flows])
+        losses, marks = losses + forced, jnp.where(forced > 0, 0.0, marks)
+        dropped = dropped + (1 - dropped) * p
     if port.finite:
         over = by_number + number - room - (numbers.buffer + 1.0)
         over = jnp.ceil(jnp.maximum(over, 0.0) - _WHOLE)
@@ -314,7 +320,7 @@ def pass_through(
     )  # fmt: skip
     s = s._replace(served=jnp.minimum(s.accepted, s.served + room))
     s, record = _serve(port, s, record, k)
-    if port.signals or port.finite:
+    if port.signals or port.finite or port.lossy:
         record = record._replace(lost=write(record.lost, k, last(record.lost, k) + cut))
     if port.loads:
         told = _say(numbers, s, s.accepted - s.served, step).load + 0.0 * queue
@@ -362,6 +368,8 @@ def chance_of_loss(
     The law may choose it if `entry` is 1 and, for a law with an average, `least` packets wait.
     """
     kept = 1 - s.full
+    if port.lossy:
+        kept = kept * (1 - numbers.random_loss)
     if port.signals:
         seen = _see(port, _held(port, s), 0.5)
         said = _say(numbers, s, seen, step, size)

@@ -59,9 +59,9 @@ class TrainRuns(PacketRuns):
 def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, Run]:
     """Numbers with the starts of the flows of each seed, and the runs before their first step."""
     kinds = []
-    groups, flows, links = layout.plan.groups, layout.plan.flows, layout.plan.net.links
+    flows, links = layout.plan.flows, layout.plan.net.links
     for kind, p, own in zip(layout.shape.kinds, layout.numbers.kinds, layout.members, strict=True):
-        starts = [groups[flows[f].group].flows.start for f in own]
+        starts = [flows[f].start for f in own]
         low, high = (np.array([[float(getattr(s, e))] for s in starts]) for e in ("low", "high"))
         u = np.stack([np.random.default_rng([s, kind.number]).random(len(own)) for s in seeds], 1)
         kinds.append(p._replace(begin=low + (high - low) * u))

@@ -277,6 +277,8 @@ class _Response:
         tagged = jnp.minimum(self.marks, self.acks) if kind.capable and not kind.quench else zero
         count = jnp.where(clean > 0, self.acks - tagged, 0.0) + jnp.where(marked > 0, tagged, 0.0)
         count = jnp.where(grows, count, 0.0)
+        if kind.growth != 1:
+            count = kind.growth * count
         window = rules.window(s.law)
         slow = (window < s.threshold) & (rules.slow_start(s.law) + zero > 0)
         most = jnp.maximum(s.threshold, window) + 1.0

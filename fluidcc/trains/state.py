@@ -225,7 +225,7 @@ def _first_record(shape: Any, lanes: int) -> Record:
             number=zeros if p.counted else zeros[:0],
             load=zeros if p.loads else zeros[:0],
             chance=zeros if p.rewrites else zeros[:0],
-            lost=np.zeros((rows if p.signals or p.finite else 0, p.flows, lanes)),
+            lost=np.zeros((rows if p.signals or p.finite or p.lossy else 0, p.flows, lanes)),
             marks=np.zeros((rows if p.signals else 0, p.flows, lanes)),
         )
 

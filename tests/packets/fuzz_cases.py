@@ -10,7 +10,7 @@ from strategies import groups, instances, logarithmic, voices
 
 from fluidcc import Flows, Link, Network, PacketRuns, simulate_packets
 from fluidcc.laws.registry import LAWS
-from fluidcc.scenario.network import Start
+from fluidcc.scenario.network import Change, Start
 from fluidcc.scenario.sender import PROFILES, SenderOptions
 
 QUEUES = list(LAWS["queue"].values())
@@ -55,7 +55,18 @@ def links(draw: st.DrawFn, size: float) -> Link:
         cross=cross,
         cross_sizes=draw(st.sampled_from(["constant", "exponential"])),
         voice=draw(st.one_of(st.none(), st.none(), st.none(), voices())),
+        random_loss=draw(st.sampled_from([None, None, 0.001, 0.5])),
+        schedule=draw(schedules(capacity)),
     )
+
+
+@st.composite
+def schedules(draw: st.DrawFn, capacity: float) -> tuple[Change, ...]:
+    """No changes of a link, or a few, soon."""
+    times = draw(st.one_of(st.just([]), st.lists(logarithmic(1e-3, 10.0), max_size=4)))
+    rates = st.one_of(st.none(), st.sampled_from([0.01, 1.0, 30.0]).map(lambda k: k * capacity))
+    delays = st.one_of(st.none(), DELAYS)
+    return tuple(Change(time, draw(rates), draw(delays)) for time in sorted(set(times)))
 
 
 @st.composite
@@ -73,6 +84,8 @@ def flows(draw: st.DrawFn, passed: tuple[Link, ...]) -> Flows:
     if draw(st.integers(0, 20)) == 0:
         least = 1e-3  # where it is less than the way there, this is said
     kinds = draw(st.integers(1, 2))
+    start = Start(0.0, draw(st.sampled_from([0.0, 0.01, 1.0])))
+    later = st.sampled_from([(), (), (start.high + 0.05,), (start.high + 2.0,)])
     return dataclasses.replace(
         group,
         window=window,
@@ -82,7 +95,8 @@ def flows(draw: st.DrawFn, passed: tuple[Link, ...]) -> Flows:
         reverse_route=tuple(back),
         access_delay=access,
         access_capacity=draw(st.one_of(st.just(math.inf), logarithmic(5.0, 1e5))),
-        start=Start(0.0, draw(st.sampled_from([0.0, 0.01, 1.0]))),
+        start=start,
+        stop=() if group.traffic.starts else draw(later),
         sender=draw(senders()),
     )
 

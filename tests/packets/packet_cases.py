@@ -14,7 +14,7 @@ from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.hooks import entry_points
 from fluidcc.packets.plan import plan
-from fluidcc.scenario.network import Start
+from fluidcc.scenario.network import Change, Start
 
 
 class RandomMarks(laws.AbstractQueueLaw):
@@ -206,6 +206,25 @@ def rewritten_back() -> Network:
     )
 
 
+DELAYED = (("delayed_acks", True),)
+
+
+def changing() -> Network:
+    """The chain with links that change and lose, and flows that begin and stop one by one."""
+    net = chain(
+        sender=(*DELAYED, ("byte_counting", 2)), start=Start.at(0.0, 0.4, 1.1), stop=(2.6, 2.7, 9.0)
+    )
+    first = dataclasses.replace(
+        net.links[0],
+        random_loss=0.01,
+        schedule=(Change(0.7, capacity=600.0, delay=0.001), Change(1.3, delay=0.03)),
+    )
+    second = dataclasses.replace(
+        net.links[1], schedule=(Change(1.0, 2000.0, 0.002), Change(2.0, capacity=500.0))
+    )
+    return dataclasses.replace(net, links=(first, second))
+
+
 CASES = {
     "ecn": dumbbell(flows(5), red()),
     "loss": dumbbell(flows(5, feedback=laws.Loss()), red()),
@@ -269,6 +288,19 @@ CASES = {
     ),
     "files": two_ways(laws.Files(arrivals=10.0, file=30.0, sizes="pareto")),
     "sessions": two_ways(laws.Sessions(page_gap=1.0)),
+    "changing": changing(),
+    "delayed_sack": both_ways(
+        window=laws.SACK(max_window=100.0), sender=DELAYED, feedback=laws.Loss(), stop=(2.5,)
+    ),
+    "delayed_dctcp": dumbbell(
+        flows(4, window=laws.DCTCP(max_window=100.0), sender=DELAYED), laws.Threshold(at=10.0)
+    ),
+    "delayed_files": dumbbell(
+        flows(6, traffic=laws.Web(file=20.0, idle=0.5), sender=DELAYED),
+        red(),
+        random_loss=0.02,
+        voice=Voice(calls=60.0, holding=5.0),
+    ),
 }
 
 
@@ -357,4 +389,5 @@ def conserved(simulation: Simulation) -> None:
     free, index = 0, int(simulation.state["free"][0])
     while index >= 0:
         free, index = free + 1, int(pool[index]["next"])
-    assert free + len(data) + len(others) == len(pool)
+    held = int((simulation.receivers["held"] > 0).sum())  # ACKs that wait
+    assert free + len(data) + len(others) + held == len(pool)

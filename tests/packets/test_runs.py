@@ -123,7 +123,7 @@ def test_runs_hold_no_more_memory_together_than_is_free(monkeypatch):
 
 # -- Sender options: profiles, faults, and that every one of them does something
 # a value other than the default, and what shows its effect: losses, marks, replies that pass links,
-# windows that the receiver holds back
+# windows that the receiver holds back, delayed ACKs
 EFFECTS = {
     "tick": (0.1, "loss"),
     "min_rto": (1.0, "loss"),
@@ -147,6 +147,9 @@ EFFECTS = {
     "echo": ("packet", "ecn"),
     "grow_on_echo": (True, "ecn"),
     "overhead": (0.001, "ecn"),
+    "delayed_acks": (True, "ecn"),
+    "ack_delay": (0.02, "delayed"),
+    "byte_counting": (2, "delayed"),
     "choice_waiting": (8, "ecn"),
     "choice_arms": (False, "ecn"),
     "mark_below": (0.02, "ecn"),
@@ -159,6 +162,8 @@ def _runs(kind, **options):
         given = {"feedback": Loss()}
     elif kind == "back":
         given = {"feedback": Backward(), "reaction": Pause()}
+    elif kind == "delayed":
+        sender = (*sender, ("delayed_acks", True))
     elif kind == "held":
         given = {"feedback": ReceiverWindow()}
     group = flows(12, sender=sender, **given)
@@ -173,7 +178,7 @@ def _runs(kind, **options):
 
 @pytest.fixture(scope="module")
 def plain():
-    return {kind: _runs(kind) for kind in ("loss", "ecn", "back", "held")}
+    return {kind: _runs(kind) for kind in ("loss", "ecn", "back", "held", "delayed")}
 
 
 def test_every_option_is_tried():

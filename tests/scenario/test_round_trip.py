@@ -20,7 +20,7 @@ from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.scenario import parsing
 from fluidcc.scenario.build import build
-from fluidcc.scenario.network import Start
+from fluidcc.scenario.network import Change, Start
 from fluidcc.scenario.paths import info_at, value_at
 from fluidcc.scenario.sender import KINDS, NAMED
 from fluidcc.scenario.tables import tables
@@ -82,6 +82,33 @@ def test_traffic_beside_the_flows():
     assert net.flows[1].initial.slow_start
     assert same(loads(dumps(net)), net)
     assert build(spoiled({"flows.tcp.traffic": "web"}), "x").flows[1].traffic == Web()
+
+
+def test_what_changes_in_packet_runs():
+    changes = {
+        "links.near.random_loss": "0.1 %",
+        "links.near.schedule": [
+            {"at": "20 s", "capacity": "5 Mbit/s"},
+            {"at": 40, "capacity": 1250, "delay": "10 ms"},
+        ],
+        "links.far.random_loss": 0,
+        "flows.mod.stop": "30 s",
+        "flows.tcp.start": ["0 s", 2, "2500 ms", 3, 4],
+        "flows.tcp.stop": [10, 20, 30, 40, "1 min"],
+        "flows.tcp.sender": {"delayed_acks": True, "ack_delay": "40 ms", "byte_counting": 2},
+    }
+    net = build(spoiled(changes), "x")
+    near, far = net.links
+    mod, tcp = net.flows
+    assert near.random_loss == 0.001 and far.random_loss is None
+    assert near.schedule == (Change(20.0, capacity=625.0), Change(40.0, 1250.0, 0.01))
+    assert mod.stop == (30.0,) and tcp.stop == (10.0, 20.0, 30.0, 40.0, 60.0)
+    assert tcp.start == Start.at(0.0, 2.0, 2.5, 3.0, 4.0)
+    assert dict(tcp.sender)["byte_counting"] == 2
+    assert same(loads(dumps(net)), net) and loads(dumps(net)) == net
+    plain = replace(loads(BASE), {"links.near.random_loss": "2 %", "flows.mod.stop": 9})
+    assert plain.links[0].random_loss == 0.02 and plain.flows[0].stop == (9.0,)
+    assert replace(plain, {"links.near.random_loss": 0}).links[0].random_loss is None
 
 
 @pytest.mark.parametrize(

@@ -128,9 +128,14 @@ def put_on_wire(s, entity, index, time, since):
 def send_on_wire(s, entity, index, start, spent):
     """Send a packet over a wire, after a transmission of `spent` seconds that began at `start`.
 
-    A wire with a rate has the transmitter at its entrance, with a queue that never drops.
+    A wire with a rate has the transmitter at its entrance, with a queue that never drops; for
+    NEVER, whose delay has changed, nothing leaves it before the time `free` of the packet ahead.
     """
     wire = r.wire_at(s.wires, r.entity_at(s.entities, entity).index)
+    if wire.rate >= r.NEVER:
+        wire.free = max(start + (spent + wire.delay), wire.free)
+        put_on_wire(s, entity, index, wire.free, start)
+        return
     if wire.rate > 0:
         start = max(start, wire.free)
         spent = r.packet_at(s.packets, index).size / wire.rate

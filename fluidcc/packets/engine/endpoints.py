@@ -4,7 +4,7 @@ and NewReno. ns-2.35, RFC 6582.
 """
 
 from fluidcc.packets.engine import records as r
-from fluidcc.packets.engine.calendar import put_on_wire, release, take_from_wire
+from fluidcc.packets.engine.calendar import put_on_wire, release, schedule, take_from_wire
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled, inlined
 from fluidcc.packets.engine.sack import receive_sack, report_blocks, reset_sack, send_sack
@@ -93,6 +93,54 @@ def _ece_flag(receiver, group, flags):
     return receiver.echo if flags & r.ECT else 0
 
 
+@compiled
+def _send_ack(s, flow, index):
+    """Send an ACK back now."""
+    wire = r.wire_at(s.wires, r.entity_at(s.entities, flow.return_wire).index)
+    put_on_wire(s, flow.return_wire, index, s.now + wire.delay, s.now)
+
+
+@part()
+def delay_ack(s, index):
+    """Send the ACK of a packet that arrives now, or hold it until another packet or the timer.
+
+    At once go the ACKs of every second packet, of a SYN and the last packet of a file, of packets
+    out of order, and of those that fill a gap or a part of one. RFC 5681, 4.2. If the ECN echo
+    changes, the ACK that is held goes first, with its own. RFC 8257, 3.2.
+    """
+    packet = r.packet_at(s.packets, index)
+    f, sequence = packet.flow, packet.identity
+    flow, receiver = r.flow_at(s.flows, f), r.receiver_at(s.receivers, f)
+    in_order = sequence >= receiver.end and packet.sequence == sequence
+    receiver.end = max(receiver.end, sequence + 1)
+    held, second = receiver.held - 1, 0
+    if held >= 0:
+        receiver.held = 0
+        if (r.packet_at(s.packets, held).flags ^ packet.flags) & r.ECE:
+            _send_ack(s, flow, held)
+        else:
+            release(s, held)
+            second = 1
+    if in_order and second == 0 and 0 < sequence < flow.limit:
+        receiver.held = index + 1
+        ack_delay = r.group_at(s.groups, flow.group).ack_delay
+        schedule(s, receiver.ack_timer, s.now + ack_delay, s.now)
+    else:
+        schedule(s, receiver.ack_timer, r.NEVER, s.now)
+        _send_ack(s, flow, index)
+
+
+@part()
+def send_delayed_ack(s, entity):
+    """Send the ACK that a receiver has held until its timer fires."""
+    f = r.entity_at(s.entities, entity).index
+    receiver = r.receiver_at(s.receivers, f)
+    held = receiver.held - 1
+    receiver.held = 0
+    schedule(s, entity, r.NEVER, s.now)
+    _send_ack(s, r.flow_at(s.flows, f), held)
+
+
 @inlined
 def receive(s, index, start, spent):
     """Take a data packet, and send its ACK back.
@@ -125,6 +173,9 @@ def receive(s, index, start, spent):
         report_blocks(s, index, packet.flow, sequence, receiver.expected)
     time = start + (spent + flow.tail_delay)
     packet.delay = time - packet.sent
+    if current and group.delayed_acks == 1:
+        delay_ack(s, index)
+        return
     wire = r.wire_at(s.wires, r.entity_at(s.entities, flow.return_wire).index)
     put_on_wire(s, flow.return_wire, index, time + wire.delay, time)
 

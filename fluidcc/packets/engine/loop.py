@@ -2,9 +2,22 @@
 
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import first, next_time, send_on_wire, take_from_wire
-from fluidcc.packets.engine.endpoints import receive, receive_ack, receive_quench, wake
+from fluidcc.packets.engine.endpoints import (
+    receive,
+    receive_ack,
+    receive_quench,
+    send_delayed_ack,
+    wake,
+)
 from fluidcc.packets.engine.pointer import compiled, inlined
-from fluidcc.packets.engine.ports import account, arrive, depart, rewrite_ack, tick_queue
+from fluidcc.packets.engine.ports import (
+    account,
+    arrive,
+    change_link,
+    depart,
+    rewrite_ack,
+    tick_queue,
+)
 from fluidcc.packets.engine.sending import integrate_window
 from fluidcc.packets.engine.sources import (
     admit_call,
@@ -15,6 +28,7 @@ from fluidcc.packets.engine.sources import (
     receive_datagram,
     send_cross,
     start_session,
+    stop_flow,
 )
 
 
@@ -81,6 +95,12 @@ def advance(address, stop, budget):
             advance_session(s, entity)
         elif kind == r.SOURCE:
             start_session(s, entity)
+        elif kind == r.ACK_TIMER:
+            send_delayed_ack(s, entity)
+        elif kind == r.STOP:
+            stop_flow(s, entity)
+        elif kind == r.CHANGES:
+            change_link(s, entity)
         else:
             rewrite_ack(s, entity)
         if s.status != 0:

@@ -19,6 +19,7 @@ from fluidcc.packets.engine.calendar import (
     allocate,
     dequeue,
     enqueue,
+    next_time,
     release,
     schedule,
     send_on_wire,
@@ -26,7 +27,7 @@ from fluidcc.packets.engine.calendar import (
 )
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled, inlined
-from fluidcc.packets.engine.streams import draw
+from fluidcc.packets.engine.streams import draw, hashed
 from fluidcc.packets.engine.traces import trace_at_port
 
 KEEP, CHOSEN, FORCED = 0, 1, 2
@@ -397,11 +398,38 @@ def arrive_second(s, entity, port, index):
 
 
 @compiled
+def _lose_at_random(s, port, index):
+    """Draw whether a packet is lost as it enters the link; 1, and it is gone, if so."""
+    port.loss_draws += 1
+    if hashed(port.loss_key, port.loss_draws) >= port.random_loss:
+        return 0
+    packet = r.packet_at(s.packets, index)
+    flow = r.flow_at(s.flows, packet.flow)
+    if packet.flags & r.SECOND_CLASS:
+        second = r.class_at(port.second_class, 0)
+        second.arrivals += 1
+        second.drops += 1
+    else:
+        port.arrivals += 1
+        port.drops += 1
+    if packet.flags & r.ACK:
+        flow.acks_lost += 1
+    else:
+        flow.lost += 1
+    if s.trace != 0:
+        trace_at_port(s, r.DROP, port, packet)
+    release(s, index)
+    return 1
+
+
+@compiled
 def arrive(s, entity, index):
     """Take a packet into the queue, or drop it."""
     port = r.port_at(s.ports, r.entity_at(s.entities, entity).index)
     packet = r.packet_at(s.packets, index)
     account(s, port)
+    if port.random_loss > 0 and _lose_at_random(s, port, index) == 1:
+        return
     second = port.second_class
     if second != 0 and packet.flags & r.SECOND_CLASS:
         arrive_second(s, entity, port, index)
@@ -438,6 +466,35 @@ def arrive(s, entity, index):
     port.largest = max(port.largest, port.count)
     port.largest_bytes = max(port.largest_bytes, port.bytes)
     port.largest_system = max(port.largest_system, port.count + port.busy)
+
+
+@part()
+def change_link(s, entity):
+    """Change the rate or delay of a link, and wait for the next change.
+
+    What is left of a transmission goes on at the new rate. Under a shorter delay no packet arrives
+    before those that are on their way.
+    """
+    own = r.schedule_at(s.schedules, r.entity_at(s.entities, entity).index)
+    change = r.change_at(own.changes, own.next)
+    if change.rate < r.NEVER:
+        port = r.port_at(s.ports, r.entity_at(s.entities, own.entity).index)
+        end = next_time(s, own.entity)
+        if end < r.NEVER:
+            end = s.now + (end - s.now) * port.rate / change.rate
+            port.started = end - r.packet_at(s.packets, port.serving).size / change.rate
+            schedule(s, own.entity, end, s.now)
+        port.rate = change.rate
+        port.capacity = change.capacity
+    if change.delay < r.NEVER:
+        for k in range(own.wire_count):
+            wire = r.wire_at(s.wires, r.index_at(own.wires, k).value)
+            wire.delay = change.delay
+            wire.rate = r.NEVER  # from now on in order of `free`
+            wire.free = r.packet_at(s.packets, wire.tail).arrives if wire.count > 0 else s.now
+    own.next += 1
+    time = r.change_at(own.changes, own.next).time if own.next < own.count else r.NEVER
+    schedule(s, entity, time, s.now)
 
 
 @inlined

@@ -16,6 +16,8 @@ NEVER = 1e300
 SENDER, WIRE, PORT, ACK_WIRE, QUENCH_WIRE, QUEUE_TIMER, ROUTER = 0, 1, 2, 3, 4, 5, 6
 # sources of files: arrivals of sessions, sessions
 SOURCE, SESSION = 7, 8
+# ends of flows, timers of delayed ACKs, and changes of links
+STOP, ACK_TIMER, CHANGES = 9, 13, 14
 # traffic without congestion control: cross traffic, arrivals of calls, calls
 CROSS, CALLS, CALL = 10, 11, 12
 
@@ -95,22 +97,23 @@ WIRE_RECORD = _record("f8 delay rate free", "i4 head tail count port onward")
 
 PORT_RECORD = _record(
     "f8 rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
-    "f8 period spread waiting_idle bytes_squares",
+    "f8 period spread waiting_idle bytes_squares random_loss",
     "i8 bytes gap gap_bytes arrivals departures drops marks draws update arrive signal tick block",
-    "i8 second_class largest_bytes",
-    "u8 key",
+    "i8 second_class largest_bytes loss_draws",
+    "u8 key loss_key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
     "i4 timer waits due loads link marks_transmitted",
 )
 
 GROUP_RECORD = _record(
-    "f8 tick min_rto max_rto overhead receiver_window floor mark_below",
+    "f8 tick min_rto max_rto overhead receiver_window floor mark_below ack_delay",
     "i8 on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
     "i8 marking_block advertise_block on_tick period slow_start decode decode_block memory",
     "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
     "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
     "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
-    "i4 states loads marks_tell_load sack recovery_burst window_validation",
+    "i4 states loads marks_tell_load sack recovery_burst window_validation delayed_acks",
+    "i4 byte_counting",
 )
 
 FLOW_RECORD = _record(
@@ -149,7 +152,13 @@ SESSION_RECORD = _record(
 BLOCKS = 3
 BLOCK_RECORD = _record("i4 left right")
 
-RECEIVER_RECORD = _record("f8 estimate", "i4 expected echo")
+# `held` is the number of the packet whose ACK is delayed, after 0 for none; `end` that after the
+# highest sequence number that has arrived
+RECEIVER_RECORD = _record("f8 estimate", "i4 expected echo end held ack_timer")
+
+# changes of a link, of which number `next` comes next; numbers that are NEVER stay as they are
+SCHEDULE_RECORD = _record("i8 changes wires", "i4 entity wire_count next count")
+CHANGE_RECORD = _record("f8 time rate capacity delay")
 
 # the second class of a port, and what fair queueing remembers of both: tags of the heads
 CLASS_RECORD = _record(
@@ -183,12 +192,13 @@ SIMULATION_RECORD = _record(
     "f8 now",
     "i8 packets entities entries winners wires ports groups flows receivers routes quenches ring",
     "i8 events crosses voices calls ack_blocks receiver_blocks sources sessions initial_flows",
-    "i8 trace",
+    "i8 trace schedules",
     # addresses of parts that are compiled apart, by the name of the function
     "i8 report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
     "i8 reset_sack report_blocks send_quench mark_departure decode_load receive_quench rewrite_ack",
     "i8 serve_fairly arrive_second send_cross receive_datagram advance_call admit_call",
-    "i8 advance_session start_session finish_connection",
+    "i8 advance_session start_session finish_connection stop_flow delay_ack send_delayed_ack",
+    "i8 change_link",
     "i4 free leaves flow_count port_count ring_mask hops status voice_count finished_flow",
     "i4 traced trace_size",
 )
@@ -211,5 +221,7 @@ voice_at = record_at(VOICE_RECORD)
 call_at = record_at(CALL_RECORD)
 source_at = record_at(SOURCE_RECORD)
 session_at = record_at(SESSION_RECORD)
+schedule_at = record_at(SCHEDULE_RECORD)
+change_at = record_at(CHANGE_RECORD)
 line_at = record_at(LINE_RECORD)
 simulation_at = record_at(SIMULATION_RECORD)

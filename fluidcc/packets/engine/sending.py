@@ -194,9 +194,31 @@ def tick_window(s, flow, group):
     set_tick(s, flow, group)
 
 
+@compiled
+def _count_packets(s, flow, group, covered):
+    """Window after an ACK that covers so many packets: each counts as one ACK.
+
+    In slow start at most `byte_counting` of them count, and one after a timeout. RFC 3465.
+    """
+    window, slow = flow.window, 0
+    most = 1 if flow.last_reaction == r.TIMEOUT else group.byte_counting
+    for _ in range(covered):
+        if window < flow.ssthresh and _has_slow_start(flow, group):
+            window += 1.0
+            slow += 1
+            if slow == most:
+                break
+        else:
+            window = _apply_rule(s, flow, group, group.on_ack, window)
+            flow.acked_at = s.now  # no time passes between them
+    return window
+
+
 @inlined
-def grow(s, flow, group, sequence, echo):
-    """Grow on an ACK of new data, by slow start or by the law, if the reaction permits."""
+def grow(s, flow, group, sequence, echo, covered):
+    """Grow on an ACK of `covered` new packets, by slow start or by the law, if the reaction
+    permits.
+    """
     if echo == 1 and flow.ecn_on == 1 and group.echo_until_cwr == 1 and group.grow_on_echo == 0:
         return
     if group.growing != 0:
@@ -205,7 +227,9 @@ def grow(s, flow, group, sequence, echo):
         if not _ask_reaction(s, flow, group, group.growing, after, marked) > 0:
             return
     window = flow.window
-    if window < flow.ssthresh and _has_slow_start(flow, group):
+    if group.byte_counting > 0:
+        window = _count_packets(s, flow, group, covered)
+    elif window < flow.ssthresh and _has_slow_start(flow, group):
         window += 1.0
     else:
         window = _apply_rule(s, flow, group, group.on_ack, window)
@@ -443,9 +467,10 @@ def accept(s, f, flow, group, sequence, echo):
 def accept_and_grow(s, f, flow, group, sequence, echo):
     """Take an ACK of new data, and grow."""
     used = group.window_validation == 0 or _is_window_full(flow)
+    covered = sequence - flow.acked
     accept(s, f, flow, group, sequence, echo)
     if used:
-        grow(s, flow, group, sequence, echo)
+        grow(s, flow, group, sequence, echo, covered)
     if flow.ecn_on == 1 and echo == 0:
         flow.at_one = 0
     if echo == 1:

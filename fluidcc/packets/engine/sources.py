@@ -59,6 +59,7 @@ def _reset_connection(s, f, flow, group):
         r.number_at(flow.memory, k).value = r.number_at(group.memory, k).value
     receiver = r.receiver_at(s.receivers, f)
     receiver.expected = 0
+    receiver.end = 0
     receiver.echo = 0
     receiver.estimate = 0.0
 
@@ -175,12 +176,14 @@ def finish_connection(s, f):
     group = r.group_at(s.groups, flow.group)
     integrate_window(s, flow, group)
     flow.started = 0
-    flow.delivered += flow.limit + 1 - group.syn
+    flow.delivered += max(flow.limit + 1 - group.syn, 0)
     flow.active_time += s.now - flow.connected_at
     flow.connection += 1
     schedule(s, f, r.NEVER, s.now)
     if flow.data_flow >= 0:
         _connect(s, flow.data_flow, r.flow_at(s.flows, flow.data_flow).requested_size)
+        return
+    if flow.session < 0:  # it was stopped
         return
     session = r.session_at(s.sessions, flow.session)
     source = r.source_at(s.sources, session.source)
@@ -189,6 +192,17 @@ def finish_connection(s, f):
         flow.next_free = source.free
         source.free = f
     _finish_object(s, source, session)
+
+
+@part()
+def stop_flow(s, entity):
+    """Let a flow have no new data from now on; what is under way is still repaired."""
+    f = r.entity_at(s.entities, entity).index
+    flow = r.flow_at(s.flows, f)
+    schedule(s, entity, r.NEVER, s.now)
+    flow.limit = flow.highest_sent
+    if flow.acked >= flow.limit:
+        finish_connection(s, f)
 
 
 NO_CALL = -1

@@ -20,7 +20,7 @@ _STEP = 1.0 / 9007199254740992.0  # 2^-53
 
 PURPOSES = ("start", "boot", "send", "queue", "hash", "cross", "calls", "call", "arrivals",
             "sessions", "session", "source", "slot_boot", "slot_send",
-            "slot_hash")  # fmt: skip
+            "slot_hash", "loss")  # fmt: skip
 
 
 def _mix(z: Any) -> Any:

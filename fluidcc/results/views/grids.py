@@ -34,9 +34,9 @@ _FLAGS = ("failed", "stable", "certified", "proven")
 _MAP = ("root_real", "stable")
 _FIRST = (
     "queue", "queueing_delay", "mark_probability", "utilization", "window", "root_real",
-    "unstable", "phase_margin", "gain_margin", "delay_margin", "period", "window_mean", "window_bias",
-    "link_utilization", "link_queue_mean", "group_goodput", "group_window_mean", "fluid", "trains",
-    "packets",
+    "unstable", "phase_margin", "gain_margin", "delay_margin", "period", "window_mean",
+    "window_bias", "link_utilization", "link_queue_mean", "group_goodput", "group_window_mean",
+    "fluid", "trains", "packets",
 )  # fmt: skip
 """Variables of sweeps in chunks that are drawn; without any of these, all numeric ones."""
 
