@@ -150,7 +150,9 @@ def _laws_in(file: LawFile, module: ModuleType) -> tuple[type[Law], ...]:
 
 
 def _at(file: LawFile, fault: Fault) -> Fault:
-    """A fault of a class with the line of the faulty part in the file."""
+    """A fault of a class with the line of the faulty part in the file, unless it has one."""
+    if fault.where:
+        return fault
     name, _, part = fault.key.partition(".")
     line = line_of(file.text, name, part)
     return dataclasses.replace(fault, where=f"{file.path}, line {line}" if line else file.path)
