@@ -29,7 +29,7 @@ extensions = [
     "made",
     "signatures",
 ]
-parts = ["papers/counts.md", "theory/beside.md"]  # of other pages
+parts = ["papers/counts.md", "theory/beside.md", "laws/members_*.md"]  # of other pages
 exclude_patterns = ["_build", "_ext", "papers/figures", "tutorials", *parts]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "attrs_inline", "deflist", "colon_fence"]

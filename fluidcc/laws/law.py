@@ -106,7 +106,7 @@ class Ack(NamedTuple):
     count: Num  # packets
     elapsed: Num  # s
     rtt: Num  # s, measured
-    load: Num = 0.0
+    load: Num = 0.0  # load factor that the sender knows
     marked: Num = 0.0  # share of these packets that carried a mark
     delay: Num = 0.0  # s, of the round trip beyond propagation
 
@@ -130,10 +130,10 @@ class Shares(NamedTuple):
 class PathTimes(NamedTuple):
     """Delays of one flow over one link [s]."""
 
-    round_trip: Num
-    forward: Num  # source to queue entry, with upstream queues
-    queueing: Num  # in this queue
-    reverse: Num  # router to source
+    round_trip: Num  # s, with all queues
+    forward: Num  # s, source to queue entry, with upstream queues
+    queueing: Num  # s, in this queue
+    reverse: Num  # s, router to source
 
 
 def unchanged(state: State) -> State:
@@ -473,7 +473,7 @@ class MarkingPoint(enum.Enum):
 class AbstractFeedback(Law):
     """How a signal reaches the source: marking point, carrier and interpretation."""
 
-    marking_point: ClassVar[MarkingPoint]
+    marking_point: ClassVar[MarkingPoint]  # when a packet is marked
     quench: ClassVar[bool] = False  # the router itself notifies the source
     carries: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that senders receive
 
@@ -493,7 +493,10 @@ class AbstractFeedback(Law):
         return not self.quench and self.marking_point is not MarkingPoint.REVERSE
 
     def age(self, trip: PathTimes) -> Num:
-        """Age of a signal when the source receives it [s]."""
+        """Age of a signal when the source receives it [s].
+
+        Called by the fluid model, for the delay of the signal; it follows from the declarations.
+        """
         if not self.on_data:
             return trip.reverse
         leaving = self.marking_point in (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
@@ -501,19 +504,31 @@ class AbstractFeedback(Law):
         return trip.round_trip - trip.forward - inside
 
     def carrier(self, trip: PathTimes) -> Num:
-        """Time since the packets which bring the signal were sent [s]."""
+        """Time since the packets which bring the signal were sent [s].
+
+        Called by the fluid model, for the delay of their rate; it follows from the declarations.
+        """
         return trip.reverse + trip.forward if self.quench else trip.round_trip
 
     def interpret(self, signal: Signal) -> Signal:
-        """The link's signal as these flows interpret it."""
+        """The link's signal as these flows interpret it.
+
+        Called by every engine for the signal that a flow receives.
+        """
         return signal
 
     def advertised_window(self, w: Num, marked: Num) -> Num:
-        """Packets in flight that one acknowledgement permits to a window `w`."""
+        """Packets in flight that one acknowledgement permits to a window `w`.
+
+        Called by packets and trains at each acknowledgement; `marked` is 1 or 0.
+        """
         return w
 
     def flight_size(self, w: Num, mark: Num) -> Num:
-        """Mean flight of a window `w` when acknowledgements carry a mark with this probability."""
+        """Mean flight of a window `w` when acknowledgements carry a mark with this probability.
+
+        Called by the fluid model for the sending rate: the mean of `advertised_window`.
+        """
         return w
 
 
@@ -522,15 +537,25 @@ class AbstractReaction(Law):
 
     @abc.abstractmethod
     def shares(self, p: Num, w: Num) -> Shares:
-        """Mean shares of ACKs that let the window grow and of carriers that are reacted to."""
+        """Mean shares of ACKs that let the window grow and of carriers that are reacted to.
+
+        Called by the fluid model at a mark probability `p` and a window `w`: the means of the rules
+        `growing` and `ready`.
+        """
 
     @abc.abstractmethod
     def ready(self, since: Since) -> Num:
-        """May the sender react now? (1 or 0)."""
+        """May the sender react now? (1 or 0).
+
+        Called by packets and trains at each mark or quench, before `on_mark`.
+        """
 
     @abc.abstractmethod
     def growing(self, since: Since, marked: Num) -> Num:
-        """May the window grow on this acknowledgement? (1 or 0; `marked` is 1 or 0)."""
+        """May the window grow on this acknowledgement? (1 or 0; `marked` is 1 or 0).
+
+        Called by packets and trains at each acknowledgement of new data, before `on_ack`.
+        """
 
 
 class AbstractMarking(Law):

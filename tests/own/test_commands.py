@@ -189,7 +189,8 @@ RULES_OF_WINDOWS = [
     ("on_mark", "self.b * s", "load", "returns nothing: is `return` missing?"),
     ("on_ack", "return ack.count / s, 0.0", "load",
      "returns (0.125, 0.0), expected a change", "one number"),
-    ("on_mark", "return -self.b * ops.constant(s)", "derivatives", "the slope in W is 0 by JAX, -", "by SymPy"),
+    ("on_mark", "return -self.b * ops.constant(s)", "derivatives",
+     "the slope in W is 0 by JAX, -", "by SymPy"),
 ]  # fmt: skip
 SIGNAL = "def signal(self, x, seen):\n    return "
 # the text of a queue law likewise
