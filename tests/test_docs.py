@@ -1,7 +1,9 @@
 """What the documentation keeps and lists is all there is, and no more."""
 
 import importlib
+import inspect
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from fluidcc.bundled.paper_figs.drawing.figure import wanted
 from fluidcc.bundled.validation.lab.experiments import PAPERS
 from fluidcc.bundled.validation.lab.judging import VERDICTS
 from fluidcc.bundled.validation.lab.ledger import claims
+from fluidcc.laws.law import KINDS
 from fluidcc.laws.registry import LAWS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -67,3 +70,14 @@ def test_the_pages_on_laws_have_every_law_and_none_without_its_parameters(extens
         page = pages[f"laws/{kind}.md"]
         assert [f"## `{name}`" in page for name in laws] == [True] * len(laws)
     assert r"\dot W &= " in pages["laws/window.md"] and "`w_q`" in pages["laws/queue.md"]
+
+
+@pytest.mark.parametrize("kind", ["window", "queue", "reaction", "feedback"])
+def test_the_tables_of_laws_have_every_method_with_when_it_is_called(extension, kind):
+    base = KINDS[kind]
+    text = "\n".join(extension("law_pages").members(kind))
+    rows = set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE))
+    methods = {n for n, _ in inspect.getmembers(base, inspect.isfunction) if n[0] != "_"}
+    assert methods - rows <= {"check", "change", "state_of", "window", "with_window"}
+    page = f"own_{kind if kind == 'queue' else 'window'}_law.md"
+    assert f"{{include}} laws/members_{kind}.md" in (DOCS / page).read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from textwrap import indent
 
+import numpy as np
 import pytest
 import xarray as xr
 
@@ -20,6 +21,8 @@ from fluidcc.laws.registry import own_laws
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
 NAMES = ("highspeed", "pi2")
+SLOW = "hollot2001/slow"
+FAST = ("ranges", "symbols", "results", "branches", "declarations", "means", "latex")
 
 
 @pytest.fixture
@@ -96,6 +99,73 @@ def test_the_examples_pass_the_battery(run, here, name):
     assert (code, failed, err) == (0, [], "")
     done = {check["check"] for check in report["checks"] if check["verdict"] == "ok"}
     assert {"engines", "derivatives", "means", "stability", "trajectory", "packets"} <= done
+
+
+@pytest.mark.parametrize("kind", ["window", "queue", "reaction", "feedback"])
+def test_a_new_law_is_named_after_its_file_and_works(run, here, kind):
+    code, out, err = run("new-law", kind, "slow_ramp.py", heavy=False)
+    assert (code, err) == (0, "") and out.startswith(f"slow_ramp.py: a {kind} law, slow_ramp; ")
+    path = {"window": "flow.window.law", "queue": "link.queue.law",
+            "reaction": "flow.window.reaction", "feedback": "flow.feedback"}[kind]  # fmt: skip
+    words = ("equilibrium", SLOW, "--law-file", "slow_ramp.py", "--set", f"{path}=slow_ramp")
+    code, out, err = run(*words, "--json", heavy=False)
+    assert (code, err) == (0, "") and json.loads(out)["results"][0]["status"] == "regular"
+    with loaded([here / "slow_ramp.py"]):
+        (law,) = own_laws()
+        assert (law.__name__, law.name) == ("SlowRamp", "slow_ramp")
+        subject = Subject(law)
+        found = {name: verb.finding(name, RULES[name], subject) for name in FAST}
+    assert [f for f in found.values() if f.verdict == FAILED] == []
+
+
+def test_new_law_overwrites_nothing_and_names_what_it_cannot_do(run, here):
+    before = (here / "pi2.py").read_text()
+    for words, says in (
+        (("queue", "pi2.py"), "FILE: expected a new file, got 'pi2.py', which exists"),
+        (("windw", "my.py"), "KIND: expected one of feedback, queue, reaction, window, got"),
+        (("window", "reno.py"), "FILE: expected another name, as fluidcc has this one"),
+        (("window", "My-law.py"), "FILE: expected a name such as my_law.py: small letters"),
+        (("window", "no/my.py"), "FILE: expected a file in a folder that exists"),
+    ):
+        code, out, err = run("new-law", *words, heavy=False)
+        assert (code, out) == (2, "") and says in err
+    assert (here / "pi2.py").read_text() == before
+
+
+# -- The examples of the page on window laws, against what can be found by hand
+@pytest.fixture
+def hooks():
+    with loaded([EXAMPLES / "hooks.py"]):
+        yield
+
+
+def test_a_law_by_the_delay_keeps_its_packets_in_the_queue(hooks):
+    changes = {"flow.window.law": "fast", "link.queue.law": "droptail", "flow.n": 20}
+    net = fc.replace(fc.load(SLOW), changes)
+    link = fc.equilibrium(net).links["bottleneck"]
+    assert float(link.queue) == pytest.approx(20 * 4.0, rel=1e-9)
+    runs = fc.simulate_packets(net, until=30.0, warmup=15.0, seeds=[1]).to_dict()["runs"]
+    assert runs[0]["links"]["bottleneck"]["queue_mean"] == pytest.approx(20 * 4.0, rel=0.1)
+
+
+def test_a_law_by_the_rate_gives_equal_rates(hooks):
+    net = fc.replace(fc.load(SLOW), {"flow.window.law": "steady_rate", "flow.rtt": "100 ms"})
+    rates = []
+    for rtt in (0.1, 0.3):
+        group = fc.equilibrium(fc.replace(net, {"flow.rtt": rtt})).flows["tcp"]
+        p, w, trip = (float(np.asarray(v).ravel()[0])
+                      for v in (group.mark_probability, group.window, group.rtt))  # fmt: skip
+        rates.append(w / trip)
+        assert w / trip == pytest.approx(math.sqrt(20.0 / (0.5 * p)), rel=1e-6)
+    assert rates[0] == pytest.approx(rates[1], rel=1e-6)
+
+
+def test_a_law_by_rounds_has_its_window_and_starts_from_constants(hooks):
+    net = fc.replace(fc.load(SLOW), {"flow.window.law": "rounds"})
+    group = fc.equilibrium(net).flows["tcp"]
+    assert float(group.window[0]) * float(group.mark_probability[0]) == pytest.approx(2.0, rel=1e-6)
+    law = net.flows[0].window
+    assert tuple(law.start(8.0)) == (8.0, 0.0, 0.0)
 
 
 # -- The example of a delay equation of one's own, against what can be found by hand
@@ -195,6 +265,11 @@ RULES_OF_WINDOWS = [
 SIGNAL = "def signal(self, x, seen):\n    return "
 # the text of a queue law likewise
 TEXTS_OF_QUEUES = [
+    (f'period = "interval"\n{SIGNAL}Signal()', "load", "expected a method period(self), got"),
+    (f"def zero_order_hold(self):\n    return True\n{SIGNAL}Signal()", "load",
+     "expected a plain line `zero_order_hold = ...`, got a method"),
+    (f"{SIGNAL}Signal()\ndef breakpoints(self, x, queue):\n    return queue - 5", "load",
+     "returns 35.0, expected a tuple"),
     (f"{SIGNAL}Signal(mark=ops.minimum(ops.sqrt(seen.queue / 30.0), 1.0))", "derivatives",
      "signal at", "q = 0", "slope in q is not finite", "guard"),
     (f"{SIGNAL}ops.clip(seen.queue / 100, 0.0, 1.0)", "load",
