@@ -16,11 +16,6 @@ from typing import Any
 from fluidcc.errors import Fault, nearest
 from fluidcc.laws.law import (
     KINDS,
-    AbstractMarking,
-    AbstractQueueLaw,
-    AbstractReaction,
-    AbstractRemembering,
-    AbstractWindowLaw,
     Ack,
     Arrival,
     Law,
@@ -114,38 +109,41 @@ def _record(error: AttributeError) -> Any:
     return error.obj if isinstance(error.obj, tuple) and hasattr(error.obj, "_fields") else None
 
 
-def shape_fault(law: Law, method: str, found: Any) -> str | None:
+def shape_fault(law: Any, method: str, found: Any) -> str | None:
     """The fault in what a rule returned for plain floats; None if it is as it should be."""
-    template: Any = None
-    expected = ""
     if found is None:
         return None if method == "period" else "returns nothing: is `return` missing?"
     if method in _TUPLES:
         return None if isinstance(found, tuple) else f"returns {found!r}, expected a tuple"
-    if hasattr(found, "dtype"):
-        return _number(found)
-    changes = isinstance(law, AbstractRemembering) and method in (*_CHANGES, "start", "bounded")
-    if isinstance(law, AbstractQueueLaw) and method == "signal":
-        fields = ", ".join(f"{name}=..." for name in Signal._fields)
-        template, expected = Signal(), f"a Signal({fields})"
-    elif isinstance(law, AbstractReaction) and method == "shares":
-        template, expected = Shares(0.0, 0.0), "Shares(growing, reacting)"
-    elif changes:
-        template = law.state_of(*(1.0 for _ in law.fields))
-        word = "one number"
-        if isinstance(template, tuple) and template:
-            word = f"{', '.join(template._fields)}, as self.change(state, ...) returns"
-        expected = f"a change of what the law remembers: {word}"
-        if method in ("start", "bounded"):
-            expected = f"the law's memory: {', '.join(law.fields)}, as self.state_of(...) makes it"
-    if template is None and not (isinstance(found, tuple) and not changes):
-        return _number(found)
-    same = type(found) is type(template)
-    if isinstance(template, tuple) and not (same and len(found) == len(template)):
-        return f"returns {found!r}, expected {expected}"
-    if template is not None and not isinstance(template, tuple):
+    template, expected = _expected(law, method)
+    if template is None:
+        several = isinstance(found, tuple) and kind_of(type(law)) not in ("window", "queue")
+        return next(filter(None, map(_number, found if several else (found,))), None)
+    if not isinstance(template, tuple):
+        if hasattr(found, "dtype"):
+            return _number(found)
         return _number(found) and f"returns {found!r}, expected {expected}"
+    if type(found) is not type(template) or len(found) != len(template):
+        return f"returns {found!r}, expected {expected}"
     return next(filter(None, map(_number, found)), None)
+
+
+def _expected(law: Any, method: str) -> tuple[Any, str]:
+    """A result like that of a rule, and its form in words; None for a number or several."""
+    kind = kind_of(type(law))
+    if (kind, method) == ("queue", "signal"):
+        return Signal(), f"a Signal({', '.join(f'{name}=...' for name in Signal._fields)})"
+    if (kind, method) == ("reaction", "shares"):
+        return Shares(0.0, 0.0), "Shares(growing, reacting)"
+    if kind not in ("window", "queue") or method not in (*_CHANGES, "start", "bounded"):
+        return None, ""
+    template = law.state_of(*(1.0 for _ in law.fields))
+    if method not in _CHANGES:
+        return template, f"the memory: {', '.join(law.fields)}, as self.state_of(...) makes it"
+    word = f"{', '.join(law.fields)}, as self.change(state, ...) returns"
+    return template, (
+        f"a change of what the law remembers: {word if len(law.fields) > 1 else 'one number'}"
+    )
 
 
 def _number(found: Any) -> str | None:
@@ -164,7 +162,7 @@ def _number(found: Any) -> str | None:
 # -- the trial --------------------------------------------------------------------------------
 
 
-def faults_of_rules(law: type[Law]) -> Iterator[Fault]:
+def faults_of_rules(law: Any) -> Iterator[Fault]:
     """Faults of the members of a law whose class is sound: one for each member."""
     base = KINDS[kind_of(law)]
     unfit = list(_unfit(law, base))
@@ -232,13 +230,14 @@ def _call(law: Any, method: str, number: Callable[[float], Any] = float) -> Any:
     made = {name: number(getattr(law, name)) for name in numeric_parameters(law)}
     bare = dataclasses.replace(law, **made)
     known = {name: map_tree(number, value) for name, value in _ARGUMENTS.items()}
-    if isinstance(law, AbstractRemembering) and method != "start":
-        at = 8.0 if isinstance(law, AbstractWindowLaw) else 40.0
+    kind = kind_of(type(law))
+    if kind in ("window", "queue") and method != "start":
+        at = _ARGUMENTS["w" if kind == "window" else "queue"]
         known["s"] = known["x"] = map_tree(number, law.start(at))
-    if isinstance(law, AbstractMarking):
+    if kind == "marking":
         windows: Any = LAWS["window"].values()
         known["window"] = next(w for w in windows if issubclass(w, AbstractPolynomial))()
-    names = _arguments(KINDS[kind_of(type(law))], method)[1:]
+    names = _arguments(KINDS[kind], method)[1:]
     return getattr(bare, method)(*(known[name] for name in names))
 
 

@@ -22,7 +22,7 @@ from fluidcc.laws.registry import own_laws
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
 NAMES = ("highspeed", "pi2")
 SLOW = "hollot2001/slow"
-FAST = ("ranges", "symbols", "results", "branches", "declarations", "means", "latex")
+FAST = ("symbols", "results", "branches", "declarations", "means")
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_new_law_is_named_after_its_file_and_works(run, here, kind):
             "reaction": "flow.window.reaction", "feedback": "flow.feedback"}[kind]  # fmt: skip
     words = ("equilibrium", SLOW, "--law-file", "slow_ramp.py", "--set", f"{path}=slow_ramp")
     code, out, err = run(*words, "--json", heavy=False)
-    assert (code, err) == (0, "") and json.loads(out)["results"][0]["status"] == "regular"
+    assert (code, err) == (0, "") and json.loads(out)["points"][0]["status"] == "regular"
     with loaded([here / "slow_ramp.py"]):
         (law,) = own_laws()
         assert (law.__name__, law.name) == ("SlowRamp", "slow_ramp")
