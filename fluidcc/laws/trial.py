@@ -51,6 +51,7 @@ _ARGUMENTS: dict[str, Any] = {
 """Moderate numbers for the arguments of rules, by the names that the abstract classes have."""
 
 _CHANGES = ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival")
+_MEMORIES = ("start", "bounded", "with_window")
 _TUPLES = ("breakpoints", "switching_points", "tick_interval", "initial_states")
 _OTHERS = ("check", "change", "state_of", "in_packets", "is_discontinuous")  # no rules
 _WORKS = "a rule that works for every engine"
@@ -135,7 +136,7 @@ def _expected(law: Any, method: str) -> tuple[Any, str]:
         return Signal(), f"a Signal({', '.join(f'{name}=...' for name in Signal._fields)})"
     if (kind, method) == ("reaction", "shares"):
         return Shares(0.0, 0.0), "Shares(growing, reacting)"
-    if kind not in ("window", "queue") or method not in (*_CHANGES, "start", "bounded"):
+    if kind not in ("window", "queue") or method not in (*_CHANGES, *_MEMORIES):
         return None, ""
     template = law.state_of(*(1.0 for _ in law.fields))
     if method not in _CHANGES:
