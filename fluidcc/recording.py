@@ -33,22 +33,23 @@ _NAME = re.compile(r"\b[av]\d+\b")
 
 
 class Tape:
-    """Operations in their order, each with a name of its own."""
+    """Operations in their order, each with a name of its own; its numbers are of the class `of`."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: type[Recorded] | None = None) -> None:
+        self.of = of or Recorded
         self.inputs: list[Recorded] = []
         self.operations: dict[str, Recorded] = {}
 
     def input(self, example: Any) -> Recorded:
         """One more argument of the function."""
-        self.inputs.append(Recorded(self, f"a{len(self.inputs)}", np.float64(example)))
+        self.inputs.append(self.of(self, f"a{len(self.inputs)}", np.float64(example)))
         return self.inputs[-1]
 
     def add(self, operation: str, example: Any) -> Recorded:
         """The result of an operation, which may be on the tape already."""
         if operation not in self.operations:
             name = f"v{len(self.operations)}"
-            self.operations[operation] = Recorded(self, name, example)
+            self.operations[operation] = self.of(self, name, example)
         return self.operations[operation]
 
     def program(self, results: Sequence[Any], held: int = 0) -> Callable[..., Any]:

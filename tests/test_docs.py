@@ -1,6 +1,7 @@
 """What the documentation keeps and lists is all there is, and no more."""
 
 import importlib
+import inspect
 import json
 import re
 import sys
@@ -14,6 +15,7 @@ from fluidcc.bundled.paper_figs.drawing.figure import wanted
 from fluidcc.bundled.validation.lab.experiments import PAPERS
 from fluidcc.bundled.validation.lab.judging import VERDICTS
 from fluidcc.bundled.validation.lab.ledger import claims
+from fluidcc.laws.law import KINDS
 from fluidcc.laws.registry import LAWS
 from fluidcc.quantities import TABLE
 from fluidcc.scenario.build import build
@@ -99,3 +101,14 @@ def test_pages_have_every_key_and_every_quantity(extension):
         assert f"| `{key.path.rpartition('.')[2]}` |" in pages["scenario_keys_tables.md"]
     for name in (name for row in TABLE for name in row.names):
         assert f"| `{name}` |" in pages["quantities_tables.md"]
+
+
+@pytest.mark.parametrize("kind", ["window", "queue", "reaction", "feedback"])
+def test_the_tables_of_laws_have_every_method_with_when_it_is_called(extension, kind):
+    base = KINDS[kind]
+    text = "\n".join(extension("law_pages").members(kind))
+    rows = set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE))
+    methods = {n for n, _ in inspect.getmembers(base, inspect.isfunction) if n[0] != "_"}
+    assert methods - rows <= {"check", "change", "state_of", "window", "with_window"}
+    page = f"own_{kind if kind == 'queue' else 'window'}_law.md"
+    assert f"{{include}} laws/members_{kind}.md" in (DOCS / page).read_text(encoding="utf-8")

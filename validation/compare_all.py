@@ -63,8 +63,7 @@ def slowest(net: fc.Network) -> float:
         w_q = float(getattr(law, "w_q", 1.0))
         if w_q < 1:
             times.append(-1 / (float(link.capacity) * math.log1p(-w_q)))
-        if law.period is not None:
-            times.append(8 * float(getattr(law, law.period)))
+        times.append(8 * float(law.period() or 0.0))
     return max(times)
 
 

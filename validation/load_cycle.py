@@ -119,7 +119,7 @@ class _Model:
     def __init__(self, net: Network) -> None:
         self.net, self.link, self.flows = net, net.links[0], net.flows[0]
         self.hop = first_hop(self.flows)
-        self.sampling = getattr(self.link.queue, str(self.link.queue.period))
+        self.sampling = self.link.queue.period()
         self.same = _SAME * self.sampling
 
     def rtt(self, queue: Num) -> Num:

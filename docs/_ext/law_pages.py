@@ -1,5 +1,7 @@
 """Pages on the laws: formulas and parameters made from the laws themselves."""
 
+import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,13 +9,17 @@ import sympy as sp
 
 import fluidcc as fc
 from fluidcc.check.verb import network_with
+from fluidcc.laws.law import KINDS as KINDS_OF_LAWS
 from fluidcc.laws.law import (
     AbstractFeedback,
     AbstractMarking,
     AbstractQueueLaw,
     AbstractWindowLaw,
+    Ack,
+    Arrival,
     Law,
     PathTimes,
+    Since,
 )
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
@@ -243,8 +249,41 @@ def _law(kind: str, name: str, law: type[Law]) -> Iterator[str]:
     yield from (_source(law), "")
 
 
+RECORDS = {"window": Ack, "queue": Arrival, "reaction": Since, "feedback": PathTimes}
+"""Kinds of laws whose members have a table, with the record of the events that their rules get."""
+
+_COMMENTED = re.compile(r"^ {4}(\w+): (?:ClassVar\[.*\]|Num)(?: = (.*?))?  # (.*)$", re.MULTILINE)
+
+
+def _commented(cls: type) -> list[tuple[str, str, str]]:
+    """Names, defaults and comments of the lines in the text of a class."""
+    return _COMMENTED.findall(inspect.getsource(cls))
+
+
+def members(kind: str) -> Iterator[str]:
+    """Tables of what an abstract class has for laws to write: declarations, rules, and the events
+    that rules get.
+    """
+    base, record = KINDS_OF_LAWS[kind], RECORDS[kind]
+    yield from ("| method | its result | when it is called |", "|---|---|---|")
+    for name, method in inspect.getmembers(base, inspect.isfunction):
+        about = " ".join((inspect.getdoc(method) or "").split())
+        result, _, called = about.partition(" Called ")
+        if called and not name.startswith("_"):
+            form = f"`{name}({', '.join(list(inspect.signature(method).parameters)[1:])})`"
+            needed = " **(needed)**" if name in base.__abstractmethods__ else ""
+            yield f"| {form}{needed} | {result} | {called[0].upper()}{called[1:]} |"
+    if lines := _commented(base):
+        yield from ("", "| line in the class | meaning | default |", "|---|---|---|")
+        yield from (f"| `{n}` | {why} | {f'`{d}`' if d else 'none: **needed**'} |"
+                    for n, d, why in lines)  # fmt: skip
+    about = " ".join((inspect.getdoc(record) or "").split()).partition(". ")[0].rstrip(".")
+    yield from ("", f"| field of `{record.__name__}` | {about} |", "|---|---|")
+    yield from (f"| `{name}` | {why} |" for name, _, why in _commented(record))
+
+
 def pages() -> dict[str, str]:
-    """A page for each kind of law, and one that leads to them."""
+    """A page for each kind of law, one that leads to them, and tables for other pages."""
     index = ["# Laws", "", (
         "Every formula and every table here is made from the laws when the documentation is built: "
         "the rules are called with symbols in place of numbers. Nothing is written twice. "
@@ -264,4 +303,5 @@ def pages() -> dict[str, str]:
         links = ", ".join(f"[`{n}`](#{kind}-{n.replace('_', '-')})" for n in laws)
         index.append(f"| [{title}]({kind}.md) | {links} |")
     index += ["", "```{toctree}", ":hidden:", "", *LAWS, "```"]
+    found |= {f"laws/members_{kind}.md": "\n".join(members(kind)) + "\n" for kind in RECORDS}
     return found | {"laws/index.md": "\n".join(index) + "\n"}

@@ -10,12 +10,15 @@ class PI2(AbstractQueueLaw):
     source = "De Schepper, Briscoe and White (2023), RFC 9332, appendix A"
     p = state(0.0, "p", unit="1", doc="before it is squared", within="[0, 1]")
     delay = state(0.0, r"\tau", unit="s", doc="at the last tick", within="[0, inf)")
-    period = "interval"  # the parameter with the time between ticks
     zero_order_hold = True  # the signal changes at ticks alone
     target: float = param(0.015, r"\tau_0", unit="s", doc="delay aimed at", within="(0, inf)")
     alpha: float = param(0.16, r"\alpha", unit="1/s", doc="gain of the delay", within="(0, inf)")
     beta: float = param(3.2, r"\beta", unit="1/s", doc="gain of its growth", within="(0, inf)")
     interval: float = param(0.016, "D", unit="s", doc="time between ticks", within="(0, inf)")
+
+    def period(self):
+        """Time between ticks [s]."""
+        return self.interval
 
     def on_tick(self, x, seen):
         """Change of the memory x at a tick."""

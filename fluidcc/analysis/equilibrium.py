@@ -415,7 +415,7 @@ def _link_advice(net: Network, op: OperatingPoint, k: int, regime: Regime) -> st
         name=net.link_names[k], queue=float(op.queues[k]), needed=float(signal.either),
         given=float(op.signals_below[k].either), signal=Signal(*map(float, signal)), cycle=cycle,
         used=float(op.accepted[k]) / float(net.links[k].capacity),
-        period=float(getattr(law, str(law.period), 0.0)),
+        period=float(law.period() or 0.0),
     )  # fmt: skip
 
 
@@ -470,12 +470,13 @@ def _escape_advice(net: Network, op: OperatingPoint, k: int) -> str:
 def _sampled_advice(net: Network, k: int, regime: Regime) -> str:
     """Message on the linearisation of a law with ticks."""
     law, name = net.links[k].queue, net.link_names[k]
-    if law.period is None:
+    between = law.period()
+    if between is None:
         return ""
     if regime != Regime.STEADY and not law.loads:
         return f"links.{name}.queue adapts no more: its state is at the end of its range"
     return (
-        f"links.{name}.queue acts every {float(getattr(law, law.period)):.3g} s: roots and margins "
+        f"links.{name}.queue acts every {float(between):.3g} s: roots and margins "
         "are those of its mean rate of change"
     )
 

@@ -117,18 +117,15 @@ def steady_memory(link: Link, backlog: Num, start: int = 0, lost: Num = 0.0) -> 
     if not leaves(x):
         return x
     x = after_arrivals(link, x, backlog, lost=lost)
-    if law.period is None:
+    between = law.period()
+    if between is None:
         return x
-    return after_arrivals(link, _ticked(link, x, backlog, lost), backlog, _period(link), lost)
-
-
-def _period(link: Link) -> Num:
-    return getattr(link.queue, str(link.queue.period))
+    return after_arrivals(link, _ticked(link, x, backlog, lost), backlog, between, lost)
 
 
 def _over_period(link: Link, backlog: Num, lost: Num, x: Any) -> Any:
     """Change of a memory over a period of arrivals with a tick at its end."""
-    due = after_arrivals(link, x, backlog, _period(link), lost)
+    due = after_arrivals(link, x, backlog, link.queue.period(), lost)
     after = summed(due, tick_change(link, due, backlog))
     return map_tree(lambda a, b: a - b, after, x)
 
@@ -222,7 +219,7 @@ def jump_distances(link: Link, backlogs: Num, *, start: int) -> tuple[Num, ...]:
     """
     x = steady_memory(link, backlogs, start)
     halfway = map_tree(lambda ends: _towards(*np.broadcast_to(ends, np.shape(backlogs))), x)
-    if link.queue.period is None:
+    if link.queue.period() is None:
         moves = leaves(
             arrival_rate(link, halfway, queue_at(backlogs), offered_rate(link, backlogs))
         )
@@ -273,7 +270,7 @@ def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemo
 
     x = shape(repeat(unfinished, improve, (0, np.True_, first))[2])
     found = abs(signal_of(link, x, backlog, lost).mark - mark) < _SAME
-    if link.queue.period is None:
+    if link.queue.period() is None:
         return HeldMemory(x, found, np.True_, np.False_)
 
     size = 1 + abs(flatten(x))

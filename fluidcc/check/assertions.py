@@ -4,16 +4,10 @@ The first ones call a rule at moderate numbers, the others at any that are given
 report on one law and the tests of all. Faults name lines of the user's own text.
 """
 
-import dataclasses
 import inspect
-import linecache
 import math
-import os
 import sys
-import sysconfig
-import traceback
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,73 +16,14 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.check.cases import Case
 from fluidcc.laws.law import (
     SIGNALS,
-    AbstractQueueLaw,
-    AbstractReaction,
     AbstractRemembering,
     AbstractWindowLaw,
     Ack,
     Law,
-    Shares,
-    Signal,
 )
 from fluidcc.laws.parameters import parameter_values
+from fluidcc.laws.trial import BY_OPS, describe, line_of_error, line_of_rule, shape_fault
 from fluidcc.recording import NO_BRANCHES
-
-_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
-_ELSEWHERE = (
-    _PACKAGE,
-    *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "stdlib", "platlib")),
-    "<",
-)
-
-
-def _own_frame(error: BaseException) -> traceback.FrameSummary | None:
-    """The innermost frame of text that is neither of this package nor of an installed one."""
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_ELSEWHERE) or "ipykernel" in frame.filename
-    ]  # fmt: skip
-    return frames[-1] if frames else None
-
-
-def line_of_error(error: BaseException) -> str:
-    """The line that an error comes from, with its text; empty if that is not the user's."""
-    frame = _own_frame(error)
-    if frame is None:
-        return ""
-    text = (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
-    return f"line {frame.lineno}, `{text}`"
-
-
-def _line_of_rule(law: Any, method: str) -> str:
-    """The line that a rule begins at; empty for one that this package has."""
-    function = inspect.unwrap(getattr(type(law), method))
-    code = getattr(function, "__code__", None)
-    if code is None or code.co_filename.startswith(_PACKAGE):
-        return ""
-    return f"line {code.co_firstlineno}"
-
-
-def describe(error: BaseException) -> str:
-    """An error in a rule, in words for the author of the law."""
-    if isinstance(error, dataclasses.FrozenInstanceError):
-        return (
-            f"{error}: a law has no attributes that change; its memory is its state, "
-            "and a rule returns the change of that"
-        )
-    if isinstance(error, AttributeError) and (record := _record(error)) is not None:
-        known = ", ".join(record._fields)
-        return f"reads {error.name!r}, but {type(record).__name__} has only {known}"
-    if isinstance(error, AttributeError) and isinstance(error.obj, Law):
-        return f"reads {error.name!r}, which {type(error.obj).__name__} has not"
-    if isinstance(error, AttributeError) and isinstance(error.obj, float):
-        return f"reads {error.name!r} of a number: the state is one number, not a record"
-    return f"{type(error).__name__}: {error}"
-
-
-def _record(error: AttributeError) -> Any:
-    return error.obj if isinstance(error.obj, tuple) and hasattr(error.obj, "_fields") else None
-
 
 Why = str | None
 Numbers = list[float]
@@ -123,7 +58,7 @@ def usual_numbers(case: Case, p: float = 0.3) -> Numbers:
 
 def _at(case: Case, why: str, error: Exception | None = None) -> str:
     line = line_of_error(error) if error is not None else ""
-    line = line or _line_of_rule(case.law, case.method)
+    line = line or line_of_rule(case.law, case.method)
     return f"{case}{f' ({line})' if line else ''}: {why}"
 
 
@@ -137,7 +72,7 @@ def returns_what_it_should(case: Case) -> Why:
         answers = [case.answer(*numbers) for _ in range(_TIMES)]
     except Exception as error:
         return _at(case, describe(error), error)
-    if why := _shape(case, answers[0]):
+    if why := shape_fault(case.law, case.method, answers[0]):
         return _at(case, why)
     if any(answer != answers[0] for answer in answers[1:]):
         return _at(
@@ -155,49 +90,6 @@ def returns_what_it_should(case: Case) -> Why:
             "make them parameters of this law",
         )
     return None
-
-
-def _shape(case: Case, found: Any) -> Why:
-    """The fault in the shape of a result."""
-    law, method = case.law, case.method
-    template: Any = None
-    expected = ""
-    if found is None:
-        return "returns nothing: is `return` missing?"
-    if isinstance(law, AbstractQueueLaw) and method == "signal":
-        fields = ", ".join(f"{name}=..." for name in Signal._fields)
-        template, expected = Signal(), f"a Signal({fields})"
-    elif isinstance(law, AbstractReaction) and method == "shares":
-        template, expected = Shares(0.0, 0.0), "Shares(growing, heard)"
-    elif isinstance(law, AbstractWindowLaw | AbstractQueueLaw) and method != "gap_probability":
-        template = law.start(1.0)
-        word = "one number"
-        if isinstance(template, tuple) and template:
-            names = getattr(template, "_fields", ())
-            word = f"{', '.join(names)}, as self.change(state, ...) returns"
-        expected = f"a change of what the law remembers: {word}"
-    several = not isinstance(law, AbstractWindowLaw | AbstractQueueLaw)
-    if template is None and not (several and isinstance(found, tuple)):
-        return _number(found)
-    same = type(found) is type(template)
-    if isinstance(template, tuple) and not (same and len(found) == len(template)):
-        return f"returns {found!r}, expected {expected}"
-    if template is not None and not isinstance(template, tuple):
-        return _number(found) and f"returns {found!r}, expected {expected}"
-    return next(filter(None, map(_number, found)), None)
-
-
-def _number(found: Any) -> Why:
-    if isinstance(found, bool | int | float) and found == found:
-        return None
-    if isinstance(found, float):
-        return "is not a number (nan) at usual parameters"
-    if isinstance(found, jax.Array | np.generic | np.ndarray):
-        return (
-            f"returns {type(found).__name__} for plain floats: take functions from `ops`, which "
-            "serve all engines, not from NumPy or jax.numpy"
-        )
-    return f"returns {found!r}, expected one real number"
 
 
 def _globals_of(law: Law) -> dict[str, str]:
@@ -241,8 +133,7 @@ def decides_by_ops(case: Case) -> Why:
             return _at(case, branch, error)
         why = (
             "computes with a function that takes floats alone "
-            f"({str(error).splitlines()[0]}): take it from `ops` (where, minimum, maximum, clip, "
-            "exp, log, sqrt, expm1)"
+            f"({str(error).splitlines()[0]}): take it from `ops` ({BY_OPS})"
         )
         return _at(case, why, error)
     except Exception as error:

@@ -172,7 +172,7 @@ def declared(law: Any) -> Iterator[str]:
     constant = {
         s for s, change in zip(arrival.state, arrival.results, strict=True) if change.is_zero
     }
-    is_held = bool(read) and read <= constant | set(signal.parameters) and law.period is not None
+    is_held = bool(read) and read <= constant | set(signal.parameters) and law.period() is not None
     if law.zero_order_hold != is_held:
         why = "ticks alone change the signal" if is_held else "the signal changes between ticks"
         name = "zero_order_hold"
@@ -181,11 +181,10 @@ def declared(law: Any) -> Iterator[str]:
         if not result.is_zero and name not in law.emits:
             yield f"emits = {law.emits}, but signal() has the {name} {result}"
     moved = symbolic.rule(law, "on_tick").results
-    if (law.period is None) != all(r.is_zero for r in moved):
-        why = "on_tick changes something" if law.period is None else "on_tick changes nothing"
-        yield f"period = {law.period!r}, but {why}"
-    if law.period is not None and getattr(infos(law).get(law.period), "unit", "") != "s":
-        yield f"period = {law.period!r}, but there is no parameter of this name in s"
+    between = law.period()
+    if (between is None) != all(r.is_zero for r in moved):
+        why = "on_tick changes something" if between is None else "on_tick changes nothing"
+        yield f"period() is {between!r}, but {why}"
     yield from corners(law)
 
 

@@ -22,6 +22,7 @@ from fluidcc.laws.law import (
     Signal,
     Since,
 )
+from fluidcc.laws.parameters import parameter_values
 from fluidcc.laws.reaction import OncePerRTT
 from fluidcc.model.rates import queue_law_rate, sender_change, start_sender
 from fluidcc.programs import slope
@@ -63,6 +64,7 @@ def counts_per_block(reaction: AbstractReaction, p: float, w: int) -> np.ndarray
     fixed = isinstance(reaction, OncePerRTT)
     blocks, length = (4000, w) if fixed else (100, 50 * w)
     growing, ready = Case(reaction, "growing").sympy, Case(reaction, "ready").sympy
+    own = parameter_values(reaction)
     marks = np.random.default_rng(SEED).random((blocks, length)) < p
     counts, since = np.zeros((blocks, 2)), 10**9
     for block in range(blocks):
@@ -70,8 +72,8 @@ def counts_per_block(reaction: AbstractReaction, p: float, w: int) -> np.ndarray
         for marked in marks[block].tolist():
             since += 1
             time = Since(since * RTT / w, RTT, 0.0 if fixed and reacted else 1.0)
-            counts[block, 0] += growing(*time, float(marked))[0]
-            if marked and ready(*time)[0]:
+            counts[block, 0] += growing(*time, float(marked), *own)[0]
+            if marked and ready(*time, *own)[0]:
                 counts[block, 1] += 1
                 since, reacted = 0, True
     return counts / length

@@ -26,7 +26,6 @@ from fluidcc.analysis.operating_point import steady_state
 from fluidcc.analysis.stability import Stability, is_population, stability
 from fluidcc.arrays import jnp
 from fluidcc.check.arms import Arms, watch_equilibrium, watch_packets
-from fluidcc.check.assertions import describe, line_of_error
 from fluidcc.check.checks import RULES, Answer, Subject
 from fluidcc.dde.integrate import Status, integrate
 from fluidcc.dde.system import System
@@ -34,6 +33,7 @@ from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of, own_laws, register, restore
+from fluidcc.laws.trial import describe, line_of_error
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import Numbers, network_system, record_at_rest
 from fluidcc.packets.hooks import compile_ahead
@@ -96,7 +96,7 @@ def ticks_matter(net: Network, root: complex) -> bool:
     linearisation has ticks as change per period.
     """
     laws = [link.queue for link in net.links]
-    rare = any(law.period and abs(root) * float(getattr(law, law.period)) > _RARE for law in laws)
+    rare = any(abs(root) * float(law.period() or 0.0) > _RARE for law in laws)
     return rare or any(law.loads for law in (*laws, *(flows.window for flows in net.flows)))
 
 

@@ -52,7 +52,7 @@ from fluidcc.cli.run import (
     report_faults,
 )
 from fluidcc.cli.sweep import sweep
-from fluidcc.cli.validation import check_law, figures, validate
+from fluidcc.cli.validation import check_law, figures, new_law, validate
 from fluidcc.cli.verbs import VERBS, make_command
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import BESIDE, own_folder
@@ -280,6 +280,7 @@ for verb in VERBS.values():
 app.command()(explore)
 app.command()(figures)
 app.command()(validate)
+app.command()(new_law)
 app.command()(check_law)
 
 

@@ -1,5 +1,5 @@
-"""Commands that validate: conformance tests of user-defined laws, with a report; figures of the
-papers, and verdicts on their claims.
+"""Commands on user-defined laws, one to begin with and conformance tests with a report; figures of
+the papers, and verdicts on their claims.
 """
 
 from pathlib import Path
@@ -58,6 +58,19 @@ def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None
             if not json:
                 print_tables(reports[-1])
     _end_check(reports, json)
+
+
+@takes(
+    kind=word(None, "window, queue, reaction or feedback."),
+    file=word("FILE", "New file, such as my_law.py; the law is named after it.", Path),
+)
+def new_law(kind: str, file: Path) -> None:
+    """Write a file with a law to begin with, which passes check-law."""
+    from fluidcc.laws.own import write_skeleton
+
+    with written("FILE", file):
+        write_skeleton(kind, file)
+    typer.echo(f"{file}: a {kind} law, {file.stem}; change it, and run `fluidcc check-law {file}`")
 
 
 def _require_in(net: Any, laws: Any, name: str | None) -> None:

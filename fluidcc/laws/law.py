@@ -113,7 +113,7 @@ class Ack(NamedTuple):
     count: Num  # packets
     elapsed: Num  # s
     rtt: Num  # s, measured
-    load: Num = 0.0
+    load: Num = 0.0  # load factor that the sender knows
     marked: Num = 0.0  # share of these packets that carried a mark
     delay: Num = 0.0  # s, of the round trip beyond propagation
 
@@ -137,10 +137,10 @@ class Shares(NamedTuple):
 class PathTimes(NamedTuple):
     """Delays of one flow over one link [s]."""
 
-    round_trip: Num
-    forward: Num  # source to queue entry, with upstream queues
-    queueing: Num  # in this queue
-    reverse: Num  # router to source
+    round_trip: Num  # s, with all queues
+    forward: Num  # s, source to queue entry, with upstream queues
+    queueing: Num  # s, in this queue
+    reverse: Num  # s, router to source
 
 
 def unchanged(state: State) -> State:
@@ -242,8 +242,11 @@ class AbstractWindowLaw(AbstractRemembering):
         return "load" in self.reads
 
     def start(self, w: Num) -> State:
-        """State with window `w`."""
-        others = (self._start(field, 0.0) + 0.0 * w for field in self.states.values())
+        """State with window `w`; by default each declared number where `state` has it begin.
+
+        Called as a flow or a new transfer begins. A number may be a constant.
+        """
+        others = (self._start(field, 0.0) for field in self.states.values())
         return self.state_of(w, *others)
 
     def window(self, s: State) -> Num:
@@ -259,29 +262,51 @@ class AbstractWindowLaw(AbstractRemembering):
         return super().change(s, **changes) if self.states else changes.get("window", 0.0 * s)
 
     def bounded(self, s: State) -> State:
-        """The state with all but its window inside their ranges, which long steps may leave."""
+        """The state with all but its window inside their ranges; by default shares alone.
+
+        Called after each step of the fluid model and of trains, whose length may leave a range.
+        """
         ranges = {name: f.info.within for name, f in self.states.items() if f.is_share}
         inside = {k: ops.clip(getattr(s, k), *r.ends) for k, r in ranges.items() if r is not None}
         return s._replace(**inside) if inside else s
 
     @abc.abstractmethod
     def on_ack(self, s: State, ack: Ack) -> State:
-        """Change on clean acknowledgements; 0 for ack.count = ack.elapsed = 0."""
+        """Change on clean acknowledgements; 0 for ack.count = ack.elapsed = 0.
+
+        Called at an acknowledgement of new data if the reaction lets the window grow, and slow
+        start does not. The fluid model takes the slopes in count and in elapsed at 0, times rates.
+        """
 
     @abc.abstractmethod
     def on_mark(self, s: State, ack: Ack) -> State:
-        """Change on one congestion signal that counts (the reaction decides which do)."""
+        """Change on one mark or quench that counts (the reaction decides which do).
+
+        Called at it; the fluid model takes the change times the mean rate of those that count.
+        """
 
     def on_loss(self, s: State, ack: Ack) -> State:
-        """Change on one loss indication that counts; by default as on a mark."""
+        """Change on one loss indication that counts; by default as on a mark.
+
+        Called as fast recovery begins; at a timeout for the slow-start threshold alone, as the
+        window is 1 packet after it. The fluid model takes the change times the rate of recoveries.
+        """
         return self.on_mark(s, ack)
 
     def observe(self, s: State, ack: Ack) -> State:
-        """Change on all acknowledgements, whether the window may grow or not, to estimate."""
+        """Change on all acknowledgements, whether the window may grow or not, to estimate.
+
+        Called before the other rules, in slow start and recovery too; `ack.marked` is the share of
+        marks. The fluid model takes the slope in count, times the rate of acknowledgements.
+        """
         return unchanged(s)
 
     def slow_start(self, s: State) -> Num:
-        """Does a window below the threshold grow by slow start? (1, or 0: by the law itself)."""
+        """Does a window below the threshold grow by slow start? (1, or 0: by the law itself).
+
+        Called by packets and trains at acknowledgements that let a window below the threshold grow.
+        The fluid model has slow start if `initial.slow_start` or the traffic asks for it.
+        """
         return 1
 
     @property
@@ -290,11 +315,17 @@ class AbstractWindowLaw(AbstractRemembering):
         return False
 
     def period(self, ack: Ack) -> Num | None:
-        """Time between ticks [s]; None for a law without."""
+        """Time between ticks [s]; None for a law without.
+
+        Called at the start and after each tick, for the time to the next one.
+        """
         return None
 
     def on_tick(self, s: State, ack: Ack) -> State:
-        """Change at a tick; `ack` has the round trip and the load known then."""
+        """Change at a tick; `ack` has the round trip and the load known then.
+
+        Called once a `period`. Equilibria and roots take the change per period.
+        """
         return unchanged(s)
 
 
@@ -305,7 +336,6 @@ class AbstractQueueLaw(AbstractRemembering):
     """
 
     emits: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that `signal` gives
-    period: ClassVar[str | None] = None  # name of the field with the time between ticks [s]
     zero_order_hold: ClassVar[bool] = False  # the signal changes at ticks alone
     waits: ClassVar[bool] = False  # packets: ticks wait until they change something
 
@@ -335,60 +365,104 @@ class AbstractQueueLaw(AbstractRemembering):
         return False
 
     def start(self, average: Num) -> State:
-        """Memory of a queue whose average is `average` packets."""
+        """Memory of a queue whose average is `average` packets; by default where `state` begins.
+
+        Called at the start of a run. A number may be a constant.
+        """
         return self.state_of(*(self._start(field, average) for field in self.states.values()))
 
     def initial_states(self, average: Num) -> tuple[State, ...]:
-        """Memories from which the law may reach different equilibria, `start` first."""
+        """Memories from which the law may reach different equilibria, `start` first.
+
+        Called by equilibria, which name those that differ.
+        """
         return (self.start(average),)
 
     def average(self, x: State, queue: Num) -> Num:
-        """The average queue that the law acts on [packet]; the queue itself if it keeps none."""
+        """The average queue that the law acts on [packet]; the queue itself if it keeps none.
+
+        Called for the average queue in results.
+        """
         return queue
 
     def sampling_rate(self, offered: Num, capacity: Num) -> Num:
-        """Rate at which the fluid model counts arrivals [packet/s]."""
+        """Rate at which the fluid model counts arrivals [packet/s].
+
+        Called by the fluid model alone, for the rate of `on_arrival`.
+        """
         return offered
 
     def on_arrival(self, x: State, seen: Arrival) -> State:
-        """Change on `seen.count` arrivals and `seen.elapsed` seconds; 0 if both are 0."""
+        """Change on `seen.count` arrivals and `seen.elapsed` seconds; 0 if both are 0.
+
+        Called at each packet that arrives, before `signal`, and for the time in which a queue that
+        averages was idle. The fluid model takes the slopes in count and in elapsed, times rates.
+        """
         return unchanged(x)
 
     def on_tick(self, x: State, seen: Arrival) -> State:
-        """Change at a tick; `seen` has the queue and the link rate."""
+        """Change at a tick; `seen` has the queue and the link rate.
+
+        Called once a `period`. Equilibria and roots take the change per period.
+        """
         return unchanged(x)
 
+    def period(self) -> Num | None:
+        """Time between ticks [s]; None for a law without.
+
+        Called at the start and after each tick, for the time to the next one.
+        """
+        return None
+
     def tick_interval(self) -> tuple[Num, Num]:
-        """Shortest and longest time between ticks [s]; packets draw uniformly between them."""
-        period = getattr(self, self.period or "")
-        return period, period
+        """Shortest and longest time between ticks [s], with `period` as their mean.
+
+        Called by packets and trains, which draw uniformly between them.
+        """
+        between = self.period()
+        return between, between
 
     @abc.abstractmethod
     def signal(self, x: State, seen: Arrival) -> Signal:
-        """Long-run signal to a packet that finds `seen`."""
+        """Long-run signal to a packet that finds `seen`.
+
+        Called at each packet as it is decided upon, on entry or on departure (the feedback has
+        when), and by the fluid model at each time.
+        """
 
     def gap_probability(self, x: State, seen: Arrival, gap: Num) -> Num:
-        """Probability to signal to packet number `gap` after the last signal; its long-run rate
-        is `signal(x, seen).mark`.
+        """Probability to mark packet number `gap` after the last mark.
+
+        Called by packets and trains in the place of `signal(x, seen).mark`, its long-run rate.
         """
         return self.signal(x, seen).mark
 
     def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
-        """Switching functions: their signs change where the signal has a kink or a jump."""
+        """Switching functions: their signs change where the signal has a kink or a jump.
+
+        Called by the fluid model, which lands its steps there, and by equilibria and boundaries.
+        """
         return ()
 
     def switching_points(self, x: State, queue: Num) -> tuple[Num, ...]:
-        """Switching functions: their signs change where the change at a tick jumps."""
+        """Switching functions: their signs change where the change at a tick jumps.
+
+        Called by equilibria, to find those that slide on a jump.
+        """
         return ()
 
     def is_discontinuous(self) -> bool:
-        """Whether the signal jumps where a queue that it controls may be in equilibrium."""
+        """Whether the signal jumps where a queue that it controls may be in equilibrium.
+
+        Called by trajectories, which then take uniform steps, and by fluctuations.
+        """
         return False
 
     def in_packets(self, buffer: float) -> "AbstractQueueLaw":
         """The law of the packet engine at a link with this buffer [packet].
 
-        It differs if the signal to a packet depends on a memory that the mean does not depend on.
+        Called by packets and trains at the start. It differs if the signal to a packet depends on
+        a memory that the mean does not depend on.
         Raises ValueError if no packet could ever get a signal.
         """
         return self
@@ -406,7 +480,7 @@ class MarkingPoint(enum.Enum):
 class AbstractFeedback(Law):
     """How a signal reaches the source: marking point, carrier and interpretation."""
 
-    marking_point: ClassVar[MarkingPoint]
+    marking_point: ClassVar[MarkingPoint]  # when a packet is marked
     quench: ClassVar[bool] = False  # the router itself notifies the source
     carries: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that senders receive
 
@@ -426,7 +500,10 @@ class AbstractFeedback(Law):
         return not self.quench and self.marking_point is not MarkingPoint.REVERSE
 
     def age(self, trip: PathTimes) -> Num:
-        """Age of a signal when the source receives it [s]."""
+        """Age of a signal when the source receives it [s].
+
+        Called by the fluid model, for the delay of the signal; it follows from the declarations.
+        """
         if not self.on_data:
             return trip.reverse
         leaving = self.marking_point in (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
@@ -434,19 +511,31 @@ class AbstractFeedback(Law):
         return trip.round_trip - trip.forward - inside
 
     def carrier(self, trip: PathTimes) -> Num:
-        """Time since the packets which bring the signal were sent [s]."""
+        """Time since the packets which bring the signal were sent [s].
+
+        Called by the fluid model, for the delay of their rate; it follows from the declarations.
+        """
         return trip.reverse + trip.forward if self.quench else trip.round_trip
 
     def interpret(self, signal: Signal) -> Signal:
-        """The link's signal as these flows interpret it."""
+        """The link's signal as these flows interpret it.
+
+        Called by every engine for the signal that a flow receives.
+        """
         return signal
 
     def advertised_window(self, w: Num, marked: Num) -> Num:
-        """Packets in flight that one acknowledgement permits to a window `w`."""
+        """Packets in flight that one acknowledgement permits to a window `w`.
+
+        Called by packets and trains at each acknowledgement; `marked` is 1 or 0.
+        """
         return w
 
     def flight_size(self, w: Num, mark: Num) -> Num:
-        """Mean flight of a window `w` when acknowledgements carry a mark with this probability."""
+        """Mean flight of a window `w` when acknowledgements carry a mark with this probability.
+
+        Called by the fluid model for the sending rate: the mean of `advertised_window`.
+        """
         return w
 
 
@@ -455,15 +544,25 @@ class AbstractReaction(Law):
 
     @abc.abstractmethod
     def shares(self, p: Num, w: Num) -> Shares:
-        """Mean shares of ACKs that let the window grow and of carriers that are reacted to."""
+        """Mean shares of ACKs that let the window grow and of carriers that are reacted to.
+
+        Called by the fluid model at a mark probability `p` and a window `w`: the means of the rules
+        `growing` and `ready`.
+        """
 
     @abc.abstractmethod
     def ready(self, since: Since) -> Num:
-        """May the sender react now? (1 or 0)."""
+        """May the sender react now? (1 or 0).
+
+        Called by packets and trains at each mark or quench, before `on_mark`.
+        """
 
     @abc.abstractmethod
     def growing(self, since: Since, marked: Num) -> Num:
-        """May the window grow on this acknowledgement? (1 or 0; `marked` is 1 or 0)."""
+        """May the window grow on this acknowledgement? (1 or 0; `marked` is 1 or 0).
+
+        Called by packets and trains at each acknowledgement of new data, before `on_ack`.
+        """
 
 
 class AbstractMarking(Law):

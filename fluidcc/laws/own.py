@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import linecache
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -14,10 +15,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from fluidcc.errors import Fault, ScenarioError
+import fluidcc.laws
+from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.folders import read_file
 from fluidcc.laws.law import Law
-from fluidcc.laws.registry import BASES, CLOSED, SHAPES, faults_of, own_laws, register, restore
+from fluidcc.laws.registry import (
+    BASES,
+    CLOSED,
+    LAWS,
+    SHAPES,
+    faults_of,
+    own_laws,
+    register,
+    restore,
+)
 from fluidcc.module import Module
 
 _PREFIX = "law_file_"
@@ -150,7 +161,9 @@ def _laws_in(file: LawFile, module: ModuleType) -> tuple[type[Law], ...]:
 
 
 def _at(file: LawFile, fault: Fault) -> Fault:
-    """A fault of a class with the line of the faulty part in the file."""
+    """A fault of a class with the line of the faulty part in the file, unless it has one."""
+    if fault.where:
+        return fault
     name, _, part = fault.key.partition(".")
     line = line_of(file.text, name, part)
     return dataclasses.replace(fault, where=f"{file.path}, line {line}" if line else file.path)
@@ -186,6 +199,40 @@ def loaded(paths: Sequence[str | os.PathLike[str]]) -> Iterator[None]:
 def files() -> tuple[LawFile, ...]:
     """Files whose laws are added, in the order of their paths."""
     return tuple(sorted(_files.values()))
+
+
+_SKELETONS = Path(__file__).parent / "skeletons"
+_STEM = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def write_skeleton(kind: str, file: Path) -> None:
+    """Write a file with a law of a kind to begin with, whose name follows from the file's.
+
+    Raises ScenarioError, with every fault, for a kind that has none, a file that exists, and one
+    whose name cannot be that of a law; and OSError if it cannot be written.
+    """
+    faults, stem = [], file.stem
+    kinds = sorted(skeleton.stem for skeleton in _SKELETONS.glob("*.py"))
+    if kind not in kinds:
+        faults.append(Fault("KIND", "", f"one of {', '.join(kinds)}", f"{kind!r}",
+                            nearest(kind, kinds, 1)))  # fmt: skip
+    name = "".join(part.capitalize() for part in stem.split("_"))
+    taken = name.startswith("Abstract") or hasattr(fluidcc.laws, name)
+    if file.suffix != ".py" or not _STEM.fullmatch(stem):
+        expected = "a name such as my_law.py: small letters, digits and _, a letter first"
+        faults.append(Fault("FILE", "", expected, f"'{file}'"))
+    elif taken or stem in LAWS.get(kind, ()):
+        expected = "another name, as fluidcc has this one"
+        faults.append(Fault("FILE", "", expected, f"'{file}'"))
+    if file.exists():
+        faults.append(Fault("FILE", "", "a new file", f"'{file}', which exists"))
+    elif not file.parent.is_dir():
+        faults.append(Fault("FILE", "", "a file in a folder that exists", f"'{file}'"))
+    if faults:
+        raise ScenarioError(faults)
+    text = (_SKELETONS / f"{kind}.py").read_text(encoding="utf-8")
+    with file.open("x", encoding="utf-8") as written:
+        written.write(text.replace("MyLaw", name).replace("my_law", stem))
 
 
 class Carried(NamedTuple):

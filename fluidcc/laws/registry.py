@@ -183,12 +183,15 @@ def faults_of(law: Any) -> list[Fault]:
         closed = (why for base, why in CLOSED.items() if issubclass(law, base))
         return [_fault(law, "", f"a class below one of {bases}", next(closed, "another class"))]
     found = [*_missing(law), *_words(law), *_fields(law), *_states(law)]
-    if not found:
-        try:
-            law()
-        except (TypeError, ValueError) as error:
-            found.append(_fault(law, "", "a law that can be made with its defaults", f"{error}"))
-    return found
+    if found:
+        return found
+    try:
+        law()
+    except (TypeError, ValueError) as error:
+        return [_fault(law, "", "a law that can be made with its defaults", f"{error}")]
+    from fluidcc.laws.trial import faults_of_rules
+
+    return list(faults_of_rules(law))
 
 
 def _missing(law: Any) -> Iterator[Fault]:

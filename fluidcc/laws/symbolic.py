@@ -29,7 +29,7 @@ from fluidcc.laws.law import (
     Signal,
     Since,
 )
-from fluidcc.laws.parameters import numeric_parameters, parameter_values
+from fluidcc.laws.parameters import infos, numeric_parameters, parameter_values, states
 from fluidcc.ops import Num
 
 DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
@@ -161,7 +161,12 @@ def rule(law: Law, method: str, *, recovery: str = "reno") -> Rule:
     known, bare = asked(law, method), with_symbols(law)
     numbers = (*known.state, *known.event, *known.parameters)
     if twice := sorted({s.name for s in numbers if numbers.count(s) > 1}):
-        raise ValueError(f"{law.name}.{method}: {', '.join(twice)} stands for two numbers")
+        described = infos(law) | {k: field.info for k, field in states(type(law)).items()}
+        own = [name for name, info in described.items() if info.symbol in twice]
+        raise ValueError(
+            f"{law.name}.{method}: {', '.join(twice)} stands for two numbers; give "
+            f"{' and '.join(own)} another symbol"
+        )
     remembers = isinstance(bare, AbstractWindowLaw | AbstractQueueLaw)
     state = (state_symbols(bare),) if remembers else ()
     words = (recovery,) if method == "lost" else ()
@@ -253,7 +258,8 @@ def latex_period(law: AbstractWindowLaw | AbstractQueueLaw) -> str:
     """Time between ticks in LaTeX; empty for a law without."""
     if isinstance(law, AbstractWindowLaw):
         return "".join(map(_latex, period_rule(law).results))
-    return "" if law.period is None else _latex(getattr(with_symbols(law), law.period))
+    between = with_symbols(law).period()
+    return "" if between is None else _latex(between)
 
 
 def changes(law: AbstractWindowLaw | AbstractQueueLaw) -> dict[str, list[str]]:

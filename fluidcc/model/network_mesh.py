@@ -78,7 +78,8 @@ def least_rate(link: Link) -> Num:
 
 def periods(net: Network) -> list[float]:
     """Times between the ticks of a network's laws [s] that do not depend on its state."""
-    times = [float(getattr(k.queue, k.queue.period)) for k in net.links if k.queue.period]
+    found = (link.queue.period() for link in net.links)
+    times = [float(between) for between in found if between is not None]
     for flows in net.flows:
         long, short = (flows.window.period(Ack(1.0, 0.0, rtt)) for rtt in (2.0, 1.0))
         if long is not None and short is not None and float(long) == float(short):

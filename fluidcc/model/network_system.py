@@ -52,8 +52,8 @@ def _initial_clocks(net: Network, senders: tuple, queues: tuple) -> tuple:
     """Times of the first ticks [s], per link and per group (m,); `()` if the law has none."""
     clocks: list[Any] = []
     for link in net.links:
-        name = link.queue.period
-        clocks.append(() if name is None else jnp.asarray(getattr(link.queue, name), float))
+        between = link.queue.period()
+        clocks.append(() if between is None else jnp.asarray(between, float))
     for flows, s in zip(net.flows, senders, strict=True):
         rtt = round_trip(net, flows, queues)
         between = flows.window.period(acknowledgement(flows, s, Signal(), rtt))
@@ -369,8 +369,7 @@ def _tick(
         if on is not None:
             seen = Arrival(0.0, 0.0, y.queues[k], link.capacity)
             laws[k] = _add_if(laws[k], link.queue.on_tick(laws[k], seen), on)
-            between = getattr(link.queue, str(link.queue.period))
-            clocks[k] = clocks[k] + jnp.where(on, between, 0.0)
+            clocks[k] = clocks[k] + jnp.where(on, link.queue.period(), 0.0)
     for i, (flows, on) in enumerate(zip(net.flows, parts[links : links + groups], strict=True)):
         if on is not None:
             s, signal = y.senders[i], received(flows, past.received[i])

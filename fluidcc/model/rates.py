@@ -9,7 +9,15 @@ import math
 from typing import Any, NamedTuple
 
 from fluidcc import ops
-from fluidcc.laws.law import SIGNALS, AbstractLossClosure, Ack, Arrival, Signal, combine
+from fluidcc.laws.law import (
+    SIGNALS,
+    AbstractLossClosure,
+    AbstractWindowLaw,
+    Ack,
+    Arrival,
+    Signal,
+    combine,
+)
 from fluidcc.laws.reaction import HalveOnly
 from fluidcc.model.delays import DelayedInputs, Outputs, State, make_outputs, round_trip
 from fluidcc.model.fluid import with_service
@@ -37,12 +45,17 @@ def starts_slowly(flows: Flows) -> bool:
     return flows.initial.slow_start or flows.traffic.starts
 
 
+def start_law(law: AbstractWindowLaw, window: Num) -> Any:
+    """State of a window law with windows of any shape, in which its constants are repeated."""
+    return map_tree(lambda v: v + 0.0 * window, law.start(window))
+
+
 def start_sender(flows: Flows, window: Num) -> Sender:
     """Memory of flows with a window (m,) [packet], all of them active."""
     one = ops.ones_like(window)
     slow = one if flows.initial.slow_start else 0.0 * one
     return Sender(
-        law=flows.window.start(window),
+        law=start_law(flows.window, window),
         slow=slow if starts_slowly(flows) else (),
         active=one if flows.traffic.starts else (),
         estimate=0.0 * one if flows.estimator.remembers else (),
@@ -202,7 +215,7 @@ def sender_change(
         begun = (1 - s.active) * traffic.beginning()
         active = begun - s.active * ending
         renewed = begun / ops.maximum(s.active, 1e-9)  # per active flow
-        fresh = flows.window.start(0.0 * w + traffic.first_window())
+        fresh = start_law(flows.window, 0.0 * w + traffic.first_window())
         law = map_tree(lambda c, a, b: c + renewed * (a - b), law, fresh, s.law)
         slow = slow + renewed * (1 - s.slow)
     return Sender(law, slow, active, estimate)
@@ -309,9 +322,10 @@ def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = Fa
     if law.limits is not None:
         low, high = law.limits
         change = map_tree(lambda raw, v, a, b: _hold(raw, v, a, b, None), change, x, low, high)
-    if ticks and law.period is not None:
+    between = law.period()
+    if ticks and between is not None:
         jump = law.on_tick(x, Arrival(0.0, 0.0, q, link.capacity))
-        change = summed(change, scaled(1.0 / getattr(law, law.period), jump))
+        change = summed(change, scaled(1.0 / between, jump))
     return change
 
 

@@ -99,7 +99,7 @@ def write_queue(law: AbstractQueueLaw) -> str:
     written = _lines({k: _one(e, update.event[0]) for k, e in signals.items()}, slots)
     text = _function("update", _lines(after, slots)) + _function("signal", written)
     text += _function("arrive", _lines(single, slots), written)
-    if law.period is not None:
+    if law.period() is not None:
         tick = rule(law, "on_tick")
         after = _after(tick, slots) | {r.Q_CHANGED: _moved(tick)}
         text += _function("tick", _lines(after, slots))

@@ -108,7 +108,7 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
     bare, state = dataclasses.replace(link, queue=law, capacity=capacity), _state(law)
     seen = Arrival(1, 1 / arrivals, queue, capacity)
     out = _by_name(state, arrival_rate(bare, state, queue, arrivals), r"\dot")
-    if law.period is not None:
+    if law.period() is not None:
         idle = seen._replace(queue=sp.Symbol("q", nonnegative=True))  # it may be 0
         out |= _by_name(state, law.on_tick(state, idle), r"\Delta")
     signal = law.signal(state, seen)

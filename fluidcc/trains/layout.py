@@ -406,13 +406,13 @@ def _port(
 ) -> Port:
     link, flows = net.links[k], sum(kind.count * kind.route.count(k) for kind in crossing)
     law = link.queue.in_packets(float(link.buffer))
-    spaced = is_spaced(law)
-    period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if law.period else math.inf
+    spaced, ticks = is_spaced(law), law.period() is not None
+    period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if ticks else math.inf
     return Port(
         flows=flows,
         each=not spaced or any(kind.mapped for kind in crossing),
         blocks=max(1, min(_BLOCKS, math.ceil(float(link.capacity) * step))),
-        ticks=0 if law.period is None else max(1, math.ceil(step / period)),
+        ticks=max(1, math.ceil(step / period)) if ticks else 0,
         spaced=spaced,
         averages=averages(law),
         waits=law.waits,
@@ -441,7 +441,7 @@ def _voice(voice: Voice, packet_size: float) -> VoiceNumbers:
 def _port_numbers(net: Network, k: int) -> PortNumbers:
     link = net.links[k]
     law = link.queue.in_packets(float(link.buffer))
-    low, high = law.tick_interval() if law.period else (math.inf, math.inf)
+    low, high = (math.inf, math.inf) if law.period() is None else law.tick_interval()
     voice = link.voice
     share = 0.0 if voice is None else float(voice.share)
     drain = 0.0 if voice is None else float(voice.drain) * share * float(link.capacity)

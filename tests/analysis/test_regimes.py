@@ -24,7 +24,7 @@ def test_integrators_hold_their_reference(law, queue):
     assert link.queue == pytest.approx(queue, rel=1e-11)
     assert link.mark_probability == pytest.approx(2 / (2 + window**2), rel=1e-10)
     assert group.window[0] == pytest.approx(window, rel=1e-10)
-    assert f"acts every {float(getattr(law, law.period)):.3g} s" in eq.message
+    assert f"acts every {float(law.period()):.3g} s" in eq.message
 
 
 def test_avq_uses_its_target_with_an_empty_queue():

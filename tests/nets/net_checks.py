@@ -246,7 +246,7 @@ def growth(found: fc.Stability) -> Faults | None:
     if found.linear is None or not found.certified or "kink" in found.message:
         return None
     longest = _STEPS * float(uniform_mesh(eq.net).step)
-    most = 1 if any(link.queue.period for link in eq.net.links) else _MODES
+    most = 1 if any(link.queue.period() for link in eq.net.links) else _MODES
     roots = [complex(s) for s in found.roots[: found.proven] if s.imag >= 0][:most]
     fit = [s for s in roots if abs(s) * longest > 4 and not ticks_matter(eq.net, s)]
     runs = [(root, follow_mode(eq, found.linear, root)) for root in fit]

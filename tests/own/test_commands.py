@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from textwrap import indent
 
+import numpy as np
 import pytest
 import xarray as xr
 
@@ -14,12 +15,14 @@ import fluidcc as fc
 from fluidcc.check import verb
 from fluidcc.check.checks import RULES, Subject
 from fluidcc.check.verb import FAILED
-from fluidcc.laws import DCTCP
+from fluidcc.laws import DCTCP, AbstractMarking
 from fluidcc.laws.own import loaded
 from fluidcc.laws.registry import own_laws
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
 NAMES = ("highspeed", "pi2")
+SLOW = "hollot2001/slow"
+FAST = ("symbols", "results", "branches", "declarations", "means")
 
 
 @pytest.fixture
@@ -73,16 +76,17 @@ def test_a_sweep_by_two_processes_knows_the_file(run, here):
 def test_the_command_reports_a_faulty_law(run, here):
     text = (here / "pi2.py").read_text()
     (here / "pi2.py").write_text(text.replace("delay = seen.queue", "delay = seen.que"))
-    code, out, _ = run("check-law", "pi2.py", "--json")
-    (report,) = json.loads(out)["laws"]
-    verdicts = {check["check"]: check for check in report["checks"]}
-    assert code == 3 and not report["sound"] and report["law"] == "pi2"
-    assert verdicts["results"]["verdict"] == "failed"
-    assert (
-        "`delay = seen.que / seen.capacity`): reads 'que', but Arrival has only count, elapsed"
-        in (verdicts["results"]["why"])
-    )
-    assert verdicts["packets"]["verdict"] == "not applicable"
+    answers = [
+        run("check-law", "pi2.py", heavy=False),
+        run("equilibrium", "pi2.toml", "--law-file", "pi2.py", heavy=False),
+        run("packets", "pi2.toml", "--law-file", "pi2.py", "--until", "9", heavy=False),
+    ]
+    assert len(set(answers)) == 1
+    code, out, err = answers[0]
+    assert (code, out) == (2, "")
+    assert err.startswith("error: pi2.py, line 25: PI2.on_tick: expected a rule that works for ")
+    assert "`delay = seen.que / seen.capacity`: reads 'que', but Arrival has only count, " in err
+    assert err.endswith("did you mean 'queue'?\n")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +100,73 @@ def test_the_examples_pass_the_battery(run, here, name):
     done = {check["check"]: check["why"] for check in report["checks"] if check["verdict"] == "ok"}
     assert {"engines", "derivatives", "means", "stability", "trajectory", "packets"} <= {*done}
     assert "tolerance 15%" in done["packets"] and " predicted " in done["packets"]
+
+
+@pytest.mark.parametrize("kind", ["window", "queue", "reaction", "feedback"])
+def test_a_new_law_is_named_after_its_file_and_works(run, here, kind):
+    code, out, err = run("new-law", kind, "slow_ramp.py", heavy=False)
+    assert (code, err) == (0, "") and out.startswith(f"slow_ramp.py: a {kind} law, slow_ramp; ")
+    path = {"window": "flow.window.law", "queue": "link.queue.law",
+            "reaction": "flow.window.reaction", "feedback": "flow.feedback"}[kind]  # fmt: skip
+    words = ("equilibrium", SLOW, "--law-file", "slow_ramp.py", "--set", f"{path}=slow_ramp")
+    code, out, err = run(*words, "--json", heavy=False)
+    assert (code, err) == (0, "") and json.loads(out)["points"][0]["status"] == "regular"
+    with loaded([here / "slow_ramp.py"]):
+        (law,) = own_laws()
+        assert (law.__name__, law.name) == ("SlowRamp", "slow_ramp")
+        subject = Subject(law)
+        found = {name: verb.finding(name, RULES[name], subject) for name in FAST}
+    assert [f for f in found.values() if f.verdict == FAILED] == []
+
+
+def test_new_law_overwrites_nothing_and_names_what_it_cannot_do(run, here):
+    before = (here / "pi2.py").read_text()
+    for words, says in (
+        (("queue", "pi2.py"), "FILE: expected a new file, got 'pi2.py', which exists"),
+        (("windw", "my.py"), "KIND: expected one of feedback, queue, reaction, window, got"),
+        (("window", "reno.py"), "FILE: expected another name, as fluidcc has this one"),
+        (("window", "My-law.py"), "FILE: expected a name such as my_law.py: small letters"),
+        (("window", "no/my.py"), "FILE: expected a file in a folder that exists"),
+    ):
+        code, out, err = run("new-law", *words, heavy=False)
+        assert (code, out) == (2, "") and says in err
+    assert (here / "pi2.py").read_text() == before
+
+
+# -- The examples of the page on window laws, against what can be found by hand
+@pytest.fixture
+def hooks():
+    with loaded([EXAMPLES / "hooks.py"]):
+        yield
+
+
+def test_a_law_by_the_delay_keeps_its_packets_in_the_queue(hooks):
+    changes = {"flow.window.law": "fast", "link.queue.law": "droptail", "flow.n": 20}
+    net = fc.replace(fc.load(SLOW), changes)
+    link = fc.equilibrium(net).links["bottleneck"]
+    assert float(link.queue) == pytest.approx(20 * 4.0, rel=1e-9)
+    runs = fc.simulate_packets(net, until=30.0, warmup=15.0, seeds=[1]).to_dict()["runs"]
+    assert runs[0]["links"]["bottleneck"]["queue_mean"] == pytest.approx(20 * 4.0, rel=0.1)
+
+
+def test_a_law_by_the_rate_gives_equal_rates(hooks):
+    net = fc.replace(fc.load(SLOW), {"flow.window.law": "steady_rate", "flow.rtt": "100 ms"})
+    rates = []
+    for rtt in (0.1, 0.3):
+        group = fc.equilibrium(fc.replace(net, {"flow.rtt": rtt})).flows["tcp"]
+        p, w, trip = (float(np.asarray(v).ravel()[0])
+                      for v in (group.mark_probability, group.window, group.rtt))  # fmt: skip
+        rates.append(w / trip)
+        assert w / trip == pytest.approx(math.sqrt(20.0 / (0.5 * p)), rel=1e-6)
+    assert rates[0] == pytest.approx(rates[1], rel=1e-6)
+
+
+def test_a_law_by_rounds_has_its_window_and_starts_from_constants(hooks):
+    net = fc.replace(fc.load(SLOW), {"flow.window.law": "rounds"})
+    group = fc.equilibrium(net).flows["tcp"]
+    assert float(group.window[0]) * float(group.mark_probability[0]) == pytest.approx(2.0, rel=1e-6)
+    law = net.flows[0].window
+    assert tuple(law.start(8.0)) == (8.0, 0.0, 0.0)
 
 
 # -- The example of a delay equation of one's own, against what can be found by hand
@@ -113,7 +184,7 @@ def test_the_example_has_the_hopf_point_of_the_page():
 # -- Faults of laws are named by the battery, in words of the law
 HEAD = """
 import random
-import jax, numpy as np, sympy as sp
+import jax, numpy as np
 from fluidcc.laws import (
     AbstractMarking, AbstractQueueLaw, AbstractWindowLaw, Reno, Signal, ops, param,
     state,
@@ -143,8 +214,9 @@ def breakpoints(self, x, queue):
 """
 TICKING = """
 p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
-period = "interval"
 interval: float = param(0.1, "D", unit="s", doc="between ticks", within="(0, inf)")
+def period(self):
+    return self.interval
 def on_tick(self, x, seen):
     return 0.01 * (seen.queue - 20.0)
 def signal(self, x, seen):
@@ -152,10 +224,21 @@ def signal(self, x, seen):
 """
 # a rule of a window law, the check that it fails, and what that has to say
 RULES_OF_WINDOWS = [
-    ("on_ack", "if s > 10:\n    return ack.count / s\nreturn 2 * ack.count / s", "branches",
-     "on_ack (line", "`if s > 10:`", "ops.where(condition, yes, no)"),
-    ("on_mark", "return float(-self.b * np.sqrt(s))", "branches",
-     "on_mark (line", "np.sqrt(s)", "takes floats alone", "`ops`"),
+    ("on_ack", "if s > 10:\n    return ack.count / s\nreturn 2 * ack.count / s", "load",
+     ": Faulty.on_ack: ", "`if s > 10:`", "ops.where(condition, yes, no)"),
+    ("on_mark", "return float(-self.b * np.sqrt(s))", "load", ": Faulty.on_mark: ",
+     "functions that every engine has: ops.where", "got `return float(-self.b * np.sqrt(s))`"),
+    ("on_mark", "return -self.b * np.sqrt(s)", "load", "functions that every engine has"),
+    ("on_mark", "return -self.b * max(s, 2.0)", "load", "without decisions of Python on numbers"),
+    ("on_mark", "return -self.b * jax.numpy.sqrt(s)", "load", "returns ArrayImpl for plain floats"),
+    ("on_ack", "return ack.count / (s * gain)", "load", "NameError: name 'gain' is not defined"),
+    ("on_ack", "return self.c * ack.count / s", "load", "reads 'c', which Faulty has not"),
+    ("on_ack", "return ack.count / ack.elapsed", "load",
+     "every engine, for elapsed = 0 too, got `return ack.count / ack.elapsed`: ZeroDivisionError"),
+    ("on_ack", "return ack.count / s.window", "load",
+     "reads 'window' of a number: the state is one number"),
+    ("on_lost", "return -s", "load", "Faulty.on_lost: ", "did you mean 'on_loss'"),
+    ("slow_start", "return 0", "load", "expected a method slow_start(self, s), got slow_start("),
     ("on_mark", "return self.b * s", "direction",
      "on_mark", "raises the window", "windows grow without bound"),
     ("on_mark", "return (1 - self.b) * s", "direction",
@@ -163,7 +246,7 @@ RULES_OF_WINDOWS = [
     ("on_ack", "return s + ack.count / s", "no event",
      "on_ack", "without packets or time", "the new state"),
     ("on_ack", "return 1 / s", "no event", "on_ack", "`ack.count * ...`"),
-    ("on_ack", "return ack.count / (s + ack.queue)", "results",
+    ("on_ack", "return ack.count / (s + ack.queue)", "load",
      "`return ack.count / (s + ack.queue)`", "reads 'queue', but Ack has only",
      "count, elapsed, rtt, load, marked, delay"),
     ("on_ack", "return ack.count * OTHER.max_window / 50.0 / s", "results",
@@ -172,20 +255,25 @@ RULES_OF_WINDOWS = [
      "on_mark", "for the same numbers", "chance belongs to the engine"),
     ("on_mark", "CALLS.append(1.0)\nreturn -self.b * s", "results",
      "on_mark", "changes CALLS outside of its state"),
-    ("on_mark", "self.last = s\nreturn -self.b * s", "results",
+    ("on_mark", "self.last = s\nreturn -self.b * s", "load",
      "`self.last = s`", "a law has no attributes that change"),
-    ("on_mark", "self.b * s", "results", "returns nothing: is `return` missing?"),
-    ("on_ack", "return ack.count / s, 0.0", "results",
+    ("on_mark", "self.b * s", "load", "returns nothing: is `return` missing?"),
+    ("on_ack", "return ack.count / s, 0.0", "load",
      "returns (0.125, 0.0), expected a change", "one number"),
-    ("on_mark", "held = s if isinstance(s, sp.Basic | float) else jax.lax.stop_gradient(s)\n"
-     "return -self.b * held", "derivatives", "the slope in W is 0 by JAX, -", "by SymPy"),
+    ("on_mark", "return -self.b * ops.constant(s)", "derivatives",
+     "the slope in W is 0 by JAX, -", "by SymPy"),
 ]  # fmt: skip
 SIGNAL = "def signal(self, x, seen):\n    return "
 # the text of a queue law likewise
 TEXTS_OF_QUEUES = [
+    (f'period = "interval"\n{SIGNAL}Signal()', "load", "expected a method period(self), got"),
+    (f"def zero_order_hold(self):\n    return True\n{SIGNAL}Signal()", "load",
+     "expected a plain line `zero_order_hold = ...`, got a method"),
+    (f"{SIGNAL}Signal()\ndef breakpoints(self, x, queue):\n    return queue - 5", "load",
+     "returns 35.0, expected a tuple"),
     (f"{SIGNAL}Signal(mark=ops.minimum(ops.sqrt(seen.queue / 30.0), 1.0))", "derivatives",
      "signal at", "q = 0", "slope in q is not finite", "guard"),
-    (f"{SIGNAL}ops.clip(seen.queue / 100, 0.0, 1.0)", "results",
+    (f"{SIGNAL}ops.clip(seen.queue / 100, 0.0, 1.0)", "load",
      "returns 0.4, expected a Signal(mark=..., drop=..."),
     (f"{SIGNAL}Signal(mark=seen.queue / 100)", "probabilities", "signal at q = ", "no probability"),
     (f"{SIGNAL}Signal(mark=ops.clip((seen.queue - 20) / 100, 0.0, 1.0))", "declarations",
@@ -206,7 +294,7 @@ def window(rule, body):
 
 CASES = [("AbstractWindowLaw", window(rule, body), *says) for rule, body, *says in RULES_OF_WINDOWS]
 CASES += [("AbstractQueueLaw", *case) for case in TEXTS_OF_QUEUES]
-CASES += [("AbstractMarking", BRANCHING, "branches", "probability", "p > 0.5", "ops.where(")]
+CASES += [("AbstractMarking", BRANCHING, "load", "probability", "p > 0.5", "ops.where(")]
 
 
 def findings(file, base, text, *names):
@@ -221,14 +309,28 @@ def findings(file, base, text, *names):
 
 @pytest.mark.parametrize(("base", "text", "check", "words"), [(*c[:3], c[3:]) for c in CASES])
 def test_each_fault_is_named(tmp_path, base, text, check, words):
-    found = findings(tmp_path / "faulty.py", base, text, check)[check]
-    assert found.verdict == FAILED
+    if check == "load":
+        with pytest.raises(fc.ScenarioError, match=r"faulty\.py, line \d+: Faulty\.") as error:
+            findings(tmp_path / "faulty.py", base, text)
+        why = str(error.value)
+    else:
+        found = findings(tmp_path / "faulty.py", base, text, check)[check]
+        assert found.verdict == FAILED
+        why = found.why
     for said in words:
-        assert said in found.why, found.why
+        assert said in why, why
 
 
-def test_a_rule_that_cannot_be_traced_fails_no_other_check(tmp_path):
-    found = findings(tmp_path / "faulty.py", "AbstractMarking", BRANCHING, *RULES)
+def test_a_rule_that_cannot_be_traced_fails_no_other_check():
+    class Branching(AbstractMarking):
+        name = "branching"
+        source = "tests"
+
+        def probability(self, p, window):
+            return p / 2 if p > 0.5 else p
+
+    subject = Subject(Branching)
+    found = {name: verb.finding(name, judge, subject) for name, judge in RULES.items()}
     assert [name for name, f in found.items() if f.verdict == FAILED] == ["branches"]
 
 

@@ -10,7 +10,8 @@ import fluidcc as fc
 from fluidcc.laws import PI, AbstractQueueLaw, AbstractWindowLaw, Signal, choice, param, state
 from fluidcc.laws.law import AbstractLossClosure
 from fluidcc.laws.own import Carried, files, loaded, origins
-from fluidcc.laws.registry import LAWS, own_laws, restore
+from fluidcc.laws.registry import BASES, LAWS, own_laws, restore
+from fluidcc.laws.trial import faults_of_rules
 from fluidcc.results.export import provenance
 from fluidcc.sweep.job import description
 
@@ -225,6 +226,37 @@ def test_faults_of_files_are_told_with_their_line(tmp_path, text):
     for words in FILES[text]:
         assert words in str(told.value)
     assert own_laws() == []
+
+
+def test_laws_of_the_package_pass_the_trial_of_their_rules():
+    laws = [law for kind in BASES for law in LAWS[kind].values()]
+    assert [fault for law in laws for fault in faults_of_rules(law)] == []
+
+
+def test_a_state_may_start_from_constants_in_the_fluid_model():
+    """Whole numbers from `start`, and changes that are constants, for a group of two classes."""
+
+    class Constant(AbstractSound):
+        name = "constant"
+        count = state(0, "K", unit="1", doc="a constant", within="[0, inf)")
+
+        def start(self, w):
+            return self.state_of(w, 1)
+
+        def on_ack(self, s, ack):
+            return self.change(s, window=ack.count / s.window)
+
+        def on_mark(self, s, ack):
+            return self.change(s, window=-2, count=0)
+
+    fc.register(Constant)
+    try:
+        changes = {"flow.window.law": "constant", "flow.rtt": [0.15, 0.2], "flow.n": [30, 30]}
+        net = fc.replace(fc.load(SLOW), changes)
+        assert fc.equilibrium(net).status == "regular"
+        assert fc.simulate(net, until=1.0).status.name == "ok"
+    finally:
+        restore([])
 
 
 def test_two_definitions_of_one_name_are_two_laws_in_packets():

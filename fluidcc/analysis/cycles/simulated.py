@@ -281,7 +281,7 @@ def network_moves(net: Network) -> Moves:
     time. All other components are perturbed one by one.
     """
     nothing = jax.tree.map(jnp.zeros_like, initial_state(to_arrays(net)))
-    kept = [link.queue.period is not None for link in net.links]
+    kept = [link.queue.period() is not None for link in net.links]
     for flows in net.flows:
         short, long = (flows.window.period(Ack(1.0, 0.0, trip)) for trip in (1.0, 2.0))
         kept.append(short is not None and bool(short == long))

@@ -82,12 +82,15 @@ class AdaptiveRED(AbstractAdaptiveRED):
 
     name: ClassVar[str] = "adaptive_red"
     source: ClassVar[str] = "govindaswamy2012, Fig. 3; floyd2001"
-    period: ClassVar[str] = "interval"
     waits: ClassVar[bool] = True  # as in ns-2: an interval after a step, for the next need of one
 
     def on_arrival(self, x: State, seen: Arrival) -> State:
         """Move the average towards the queue found, once a packet."""
         return self.change(x, v=self.moved(x.v, seen))
+
+    def period(self) -> Num:
+        """Time between steps."""
+        return self.interval
 
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Step p_max up or down."""

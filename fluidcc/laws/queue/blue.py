@@ -20,7 +20,6 @@ class BLUE(AbstractQueueLaw):
 
     name: ClassVar[str] = "blue"
     source: ClassVar[str] = "feng2002, section III; govindaswamy2012, section 2.4"
-    period: ClassVar[str] = "freeze_time"
     zero_order_hold: ClassVar[bool] = True
     waits: ClassVar[bool] = True
     p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
@@ -37,6 +36,10 @@ class BLUE(AbstractQueueLaw):
     random_freeze: bool = choice(
         False, doc="freeze times drawn uniformly between 0 and twice their mean", engines=EVENTS
     )
+
+    def period(self) -> Num:
+        """The mean freeze time."""
+        return self.freeze_time
 
     def tick_interval(self) -> tuple[Num, Num]:
         """Freeze times around their mean, or that alone."""

@@ -13,7 +13,6 @@ _SLOWNESS = 8  # time constant of the average queue, in sampling periods (Qazi e
 class AbstractLoadFactor(AbstractQueueLaw):
     """Samples the load of a link once a period and holds it. Qazi et al. (2010), eq. 1."""
 
-    period: ClassVar[str] = "t_p"
     emits: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")
     arrived = state(0.0, r"\lambda", unit="packet", doc="mean packets since the last sample")
     slow = state("average", r"q_{\mathrm{av}}", unit="packet", doc="average queue")
@@ -23,6 +22,10 @@ class AbstractLoadFactor(AbstractQueueLaw):
         0.75, r"\kappa_1", unit="1", doc="weight of the queue in the load", within="[0, inf)"
     )
     gamma: Num = param(1.0, r"\gamma", unit="1", doc="target utilisation", within="(0, 1]")
+
+    def period(self) -> Num:
+        """The sampling period."""
+        return self.t_p
 
     def on_arrival(self, x: State, seen: Arrival) -> State:
         """Change on arrivals: count them by their size, and move the slow average of the queue."""

@@ -17,7 +17,6 @@ class PI(AbstractQueueLaw):
 
     name: ClassVar[str] = "pi"
     source: ClassVar[str] = "hollot2001pi, section IV"
-    period: ClassVar[str] = "interval"
     zero_order_hold: ClassVar[bool] = True
     p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
     before = state("average", "q_0", unit="packet", doc="queue at the last sample")
@@ -45,6 +44,10 @@ class PI(AbstractQueueLaw):
         """Weights of a sample and of the one before, by the bilinear rule [1/packet]."""
         middle, half = self.k_pi / self.z, self.k_pi * self.interval / 2
         return middle + half, middle - half
+
+    def period(self) -> Num:
+        """Time between samples."""
+        return self.interval
 
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Move p by the errors of this sample and of the last, within [0, 1]."""

@@ -17,7 +17,6 @@ class REM(AbstractQueueLaw):
 
     name: ClassVar[str] = "rem"
     source: ClassVar[str] = "athuraliya2001; ns2, rem.cc"
-    period: ClassVar[str] = "interval"
     zero_order_hold: ClassVar[bool] = True
     price = state(0.0, r"\mu", unit="1", doc="price of the link", within="[0, inf)")
     before = state("average", "q_0", unit="packet", doc="queue at the last sample")
@@ -32,6 +31,10 @@ class REM(AbstractQueueLaw):
         20.0, r"q_{\mathrm{ref}}", unit="packet", doc="queue aimed at", within="[0, inf)"
     )
     interval: Num = param(0.002, "D", unit="s", doc="time between samples", within="(0, inf)")
+
+    def period(self) -> Num:
+        """Time between samples."""
+        return self.interval
 
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Move the price by backlog and growth of the queue, not below 0."""

@@ -1,0 +1,294 @@
+"""One trial of each rule of a law as the law is added, with floats and with traced numbers, so that
+an error in a rule is named by its line before any engine computes.
+"""
+
+import dataclasses
+import inspect
+import linecache
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fluidcc.errors import Fault, nearest
+from fluidcc.laws.law import (
+    KINDS,
+    Ack,
+    Arrival,
+    Law,
+    PathTimes,
+    Shares,
+    Signal,
+    Since,
+)
+from fluidcc.laws.parameters import numeric_parameters
+from fluidcc.laws.registry import LAWS, kind_of
+from fluidcc.laws.window.polynomial import AbstractPolynomial
+from fluidcc.programs import map_tree
+from fluidcc.recording import NO_BRANCHES, Recorded, Tape
+
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
+_ELSEWHERE = (
+    _PACKAGE,
+    *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "stdlib", "platlib")),
+    "<",
+)
+_NOTEBOOK = "ipykernel"
+
+_ARGUMENTS: dict[str, Any] = {
+    "w": 8.0, "queue": 40.0, "average": 40.0, "offered": 1000.0, "capacity": 1250.0,
+    "buffer": 100.0, "gap": 2.0, "p": 0.3, "mark": 0.3, "marked": 0.3, "load": 0.9,
+    "estimate": 0.8, "hashed": 0.5,
+    "ack": Ack(1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01),
+    "seen": Arrival(1.0, 0.0, 40.0, 1250.0),
+    "since": Since(0.05, 0.1, 0.0),
+    "signal": Signal(0.3, 0.3, 0.9, 0.01),
+    "trip": PathTimes(0.1, 0.02, 0.01, 0.07),
+}  # fmt: skip
+"""Moderate numbers for the arguments of rules, by the names that the abstract classes have."""
+
+_CHANGES = ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival")
+_MEMORIES = ("start", "bounded", "with_window")
+_TUPLES = ("breakpoints", "switching_points", "tick_interval", "initial_states")
+_OTHERS = ("check", "change", "state_of", "in_packets", "is_discontinuous")  # no rules
+_WORKS = "a rule that works for every engine"
+BY_OPS = "ops.where, minimum, maximum, clip, exp, log, sqrt, expm1 or log1p"
+"""Functions for rules."""
+
+
+# -- errors in words --------------------------------------------------------------------------
+
+
+def _own_frame(error: BaseException) -> traceback.FrameSummary | None:
+    """The innermost frame of text that is neither of this package nor of an installed one."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_ELSEWHERE) or _NOTEBOOK in frame.filename
+    ]  # fmt: skip
+    return frames[-1] if frames else None
+
+
+def _text_of(frame: traceback.FrameSummary) -> str:
+    return (frame.line or linecache.getline(frame.filename, frame.lineno or 0)).strip()
+
+
+def line_of_error(error: BaseException) -> str:
+    """The line that an error comes from, with its text; empty if that is not the user's."""
+    frame = _own_frame(error)
+    return "" if frame is None else f"line {frame.lineno}, `{_text_of(frame)}`"
+
+
+def line_of_rule(law: Any, method: str) -> str:
+    """The line that a rule begins at; empty for one that this package has."""
+    code = getattr(inspect.unwrap(getattr(type(law), method)), "__code__", None)
+    if code is None or code.co_filename.startswith(_PACKAGE):
+        return ""
+    return f"line {code.co_firstlineno}"
+
+
+def describe(error: BaseException) -> str:
+    """An error in a rule, in words for the author of the law."""
+    if isinstance(error, dataclasses.FrozenInstanceError):
+        return (
+            f"{error}: a law has no attributes that change; its memory is its state, "
+            "and a rule returns the change of that"
+        )
+    if isinstance(error, AttributeError) and (record := _record(error)) is not None:
+        known = ", ".join(record._fields)
+        return f"reads {error.name!r}, but {type(record).__name__} has only {known}"
+    if isinstance(error, AttributeError) and isinstance(error.obj, Law):
+        return f"reads {error.name!r}, which {type(error.obj).__name__} has not"
+    if isinstance(error, AttributeError) and isinstance(error.obj, float):
+        return f"reads {error.name!r} of a number: the state is one number, not a record"
+    return f"{type(error).__name__}: {error}"
+
+
+def _record(error: AttributeError) -> Any:
+    return error.obj if isinstance(error.obj, tuple) and hasattr(error.obj, "_fields") else None
+
+
+def shape_fault(law: Any, method: str, found: Any) -> str | None:
+    """The fault in what a rule returned for plain floats; None if it is as it should be."""
+    if found is None:
+        return None if method == "period" else "returns nothing: is `return` missing?"
+    if method in _TUPLES:
+        return None if isinstance(found, tuple) else f"returns {found!r}, expected a tuple"
+    template, expected = _expected(law, method)
+    if template is None:
+        several = isinstance(found, tuple) and kind_of(type(law)) not in ("window", "queue")
+        return next(filter(None, map(_number, found if several else (found,))), None)
+    if not isinstance(template, tuple):
+        if hasattr(found, "dtype"):
+            return _number(found)
+        return _number(found) and f"returns {found!r}, expected {expected}"
+    if type(found) is not type(template) or len(found) != len(template):
+        return f"returns {found!r}, expected {expected}"
+    return next(filter(None, map(_number, found)), None)
+
+
+def _expected(law: Any, method: str) -> tuple[Any, str]:
+    """A result like that of a rule, and its form in words; None for a number or several."""
+    kind = kind_of(type(law))
+    if (kind, method) == ("queue", "signal"):
+        return Signal(), f"a Signal({', '.join(f'{name}=...' for name in Signal._fields)})"
+    if (kind, method) == ("reaction", "shares"):
+        return Shares(0.0, 0.0), "Shares(growing, reacting)"
+    if kind not in ("window", "queue") or method not in (*_CHANGES, *_MEMORIES):
+        return None, ""
+    template = law.state_of(*(1.0 for _ in law.fields))
+    if method not in _CHANGES:
+        return template, f"the memory: {', '.join(law.fields)}, as self.state_of(...) makes it"
+    word = f"{', '.join(law.fields)}, as self.change(state, ...) returns"
+    return template, (
+        f"a change of what the law remembers: {word if len(law.fields) > 1 else 'one number'}"
+    )
+
+
+def _number(found: Any) -> str | None:
+    if isinstance(found, bool | int | float) and found == found:
+        return None
+    if isinstance(found, float):
+        return "is not a number (nan) at usual parameters"
+    if hasattr(found, "dtype"):
+        return (
+            f"returns {type(found).__name__} for plain floats: take functions from `ops`, which "
+            "serve all engines, not from NumPy or jax.numpy"
+        )
+    return f"returns {found!r}, expected one real number"
+
+
+# -- the trial --------------------------------------------------------------------------------
+
+
+def faults_of_rules(law: Any) -> Iterator[Fault]:
+    """Faults of the members of a law whose class is sound: one for each member."""
+    base = KINDS[kind_of(law)]
+    unfit = list(_unfit(law, base))
+    yield from unfit
+    if unfit:
+        return
+    made: Any = law()
+    own = {name: getattr(law, name).__module__.split(".")[0] != "fluidcc" for name in _rules(base)}
+    faulty = False
+    for method in sorted(own, key=lambda name: (not own[name], name != "start")):
+        if faulty and not own[method]:  # which calls one that is
+            return
+        fault = _by_floats(made, method) or _by_trace(made, method)
+        if fault is not None:
+            faulty = True
+            yield fault
+            if method == "start":  # all others are called with its result
+                return
+
+
+def _rules(base: type[Law]) -> list[str]:
+    """The methods that an abstract class has for laws to write."""
+    public = (name for name in dir(base) if not name.startswith("_") and name not in _OTHERS)
+    return [name for name in public if inspect.isfunction(getattr(base, name))]
+
+
+def _arguments(base: type[Law], method: str) -> list[str]:
+    return list(inspect.signature(getattr(base, method)).parameters)
+
+
+def _unfit(law: type[Law], base: type[Law]) -> Iterator[Fault]:
+    """Members that are no methods with the arguments of the abstract class, or no declarations."""
+    for name in (n for n in dir(base) if not n.startswith("_")):
+        ours, theirs = inspect.getattr_static(law, name), inspect.getattr_static(base, name)
+        if ours is theirs:
+            continue
+        key = f"{law.__qualname__}.{name}"
+        if inspect.isfunction(theirs):
+            arguments = _arguments(base, name)
+            form = f"a method {name}({', '.join(arguments)})"
+            if not inspect.isfunction(ours):
+                yield Fault("", key, form, repr(ours))
+            elif name not in _OTHERS and not _takes(ours, len(arguments)):
+                yield Fault("", key, form, f"{name}{inspect.signature(ours)}")
+        elif inspect.isfunction(ours) and not isinstance(theirs, property):
+            yield Fault("", key, f"a plain line `{name} = ...`", "a method")
+    events = [n for n in _rules(base) if n.startswith("on_")]
+    for name in (n for n in dir(law) if n.startswith("on_") and not hasattr(base, n)):
+        expected = f"a name that does not begin with on_, or one of {', '.join(events)}"
+        close = nearest(name, events, 1)
+        if callable(getattr(law, name)):
+            yield Fault("", f"{law.__qualname__}.{name}", expected, repr(name), close)
+
+
+def _takes(function: Any, count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def _call(law: Any, method: str, number: Callable[[float], Any] = float) -> Any:
+    """The answer of a rule to moderate numbers, or to what `number` makes of each."""
+    made = {name: number(getattr(law, name)) for name in numeric_parameters(law)}
+    bare = dataclasses.replace(law, **made)
+    known = {name: map_tree(number, value) for name, value in _ARGUMENTS.items()}
+    kind = kind_of(type(law))
+    if kind in ("window", "queue") and method != "start":
+        at = _ARGUMENTS["w" if kind == "window" else "queue"]
+        known["s"] = known["x"] = map_tree(number, law.start(at))
+    if kind == "marking":
+        windows: Any = LAWS["window"].values()
+        known["window"] = next(w for w in windows if issubclass(w, AbstractPolynomial))()
+    names = _arguments(KINDS[kind], method)[1:]
+    return getattr(bare, method)(*(known[name] for name in names))
+
+
+def _by_floats(law: Any, method: str) -> Fault | None:
+    try:
+        found = _call(law, method)
+    except Exception as error:
+        zero = ", for elapsed = 0 too" if isinstance(error, ZeroDivisionError) else ""
+        return _fault(law, method, f"{_WORKS}{zero}", describe(error), error)
+    why = shape_fault(law, method, found)
+    return _fault(law, method, _WORKS, f"one that {why}") if why else None
+
+
+class _Traced(Recorded):
+    """A number on a tape that refuses functions of NumPy which a rule itself calls."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, function: Any, method: str, *args: Any, out: Any = None) -> Any:
+        if not sys._getframe(1).f_code.co_filename.startswith(_ELSEWHERE):
+            raise TypeError(f"np.{function.__name__} of a rule's number")
+        return super().__array_ufunc__(function, method, *args, out=out)
+
+
+def _by_trace(law: Any, method: str) -> Fault | None:
+    """The fault of a rule with recorded numbers, of which Python knows no value."""
+    try:
+        _call(law, method, Tape(_Traced).input)
+    except ValueError as error:
+        if NO_BRANCHES not in str(error):
+            return _fault(law, method, _WORKS, describe(error), error)
+        expected = f"a rule without decisions of Python on numbers: {NO_BRANCHES}"
+        return _fault(law, method, expected, "", error)
+    except TypeError as error:
+        return _fault(law, method, f"functions that every engine has: {BY_OPS}", "", error)
+    except Exception as error:
+        return _fault(law, method, _WORKS, describe(error), error)
+    return None
+
+
+def _fault(law: Any, method: str, expected: str, got: str, error: Any = None) -> Fault:
+    """A fault of a rule, at the line of the error, if it has one."""
+    key, frame = f"{type(law).__qualname__}.{method}", error and _own_frame(error)
+    close: tuple[str, ...] = ()
+    if isinstance(error, AttributeError) and error.name and error.obj is not None:
+        fields = getattr(error.obj, "_fields", None) or [n for n in dir(error.obj) if n[0] != "_"]
+        close = nearest(error.name, fields, 1)
+    if not frame:
+        return Fault("", key, expected, got, close)
+    known = not frame.filename.startswith("<") and _NOTEBOOK not in frame.filename
+    where = f"{frame.filename}, line {frame.lineno}" if known else f"line {frame.lineno}"
+    parts = (f"`{_text_of(frame)}`", got)
+    return Fault(where, key, expected, ": ".join(part for part in parts if part), close)
