@@ -36,8 +36,9 @@ class Quantity(NamedTuple):
         return tuple(dict.fromkeys(filter(None, self[4:])))
 
 
-_link, _flows, _loop, _roots, _windows = (
-    functools.partial(Quantity, kind) for kind in ("links", "flows", "loop", "roots", "windows")
+_link, _flows, _loop, _response, _roots, _windows = (
+    functools.partial(Quantity, kind)
+    for kind in ("links", "flows", "loop", "response", "roots", "windows")
 )
 
 # in the order in which the metrics of packets are printed
@@ -156,6 +157,10 @@ TABLE = (
     _loop("rad/s", "frequency at which the loop gain is 1", equilibrium="gain_crossover"),
     _loop("rad/s", "frequency at which the loop is real and negative",
           equilibrium="phase_crossover"),
+    _response("rad/s", "frequency", r"\omega", equilibrium="frequency"),
+    _response("1", "modulus of the loop gain", "|L|", equilibrium="magnitude"),
+    _response("deg", "phase of the loop gain, unwrapped from zero frequency", r"\angle L",
+              equilibrium="phase"),
     _roots("1/s", "real parts of the rightmost roots", equilibrium="root_real"),
     _roots("rad/s", "imaginary parts of the rightmost roots", equilibrium="root_imag"),
     _windows("1", "probability of a mark", "p", equilibrium="mark_probability"),

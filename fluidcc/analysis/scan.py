@@ -172,6 +172,13 @@ class Spot:
         """Whether there is a linearisation."""
         return self.equilibrium.smooth
 
+    def change_to(self, other: Spot) -> str:
+        """What differs between the regimes of two neighbouring spots; empty if it has no name."""
+        from fluidcc.analysis.linearize import describe_change
+
+        pair = self.equilibrium, other.equilibrium
+        return describe_change(*pair) if all(isinstance(e, Equilibrium) for e in pair) else ""
+
     @functools.cached_property
     def linear(self) -> Linear:
         """The linear system."""

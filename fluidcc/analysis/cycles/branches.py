@@ -98,6 +98,7 @@ class Cycles(Result):
     high: float
     branches: tuple[CycleBranch, ...]
     message: str
+    net: Model
 
     @property
     def failure(self) -> str:
@@ -191,7 +192,7 @@ def cycles(
     notes = [] if every else ["no Hopf point in this range: no cycles are born here"]
     if found.without_equilibrium or not found.certified:
         notes.append("Hopf points may be missing, as not all of the range has a certain verdict")
-    return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(notes))
+    return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(notes), net)
 
 
 def _follow_branch(
