@@ -288,9 +288,7 @@ def _gaps(scale: Scale, pieces: list[list[Place]]) -> tuple[Gap, ...]:
     return tuple(out)
 
 
-def _jump(
-    scale: Scale, t: float, before: Sample, after: Sample, reason: str
-) -> list[Crossing]:
+def _jump(scale: Scale, t: float, before: Sample, after: Sample, reason: str) -> list[Crossing]:
     """A change in the number of unstable roots at a change of regime, for which is a reason."""
     below, above = before.unstable, after.unstable
     if below == above:

@@ -123,7 +123,7 @@ _NEARBY = 1e-6  # of the range: step for derivatives along the parameter
 _HALVINGS = 60
 _MOST_BREAKS = 12  # changes of regime between two neighbours of the grid
 _ORDERS = (12, 24, 48)
-_DECADE = 10.0  # ratio of the ends beyond which a scale is logarithmic
+DECADE = 10.0  # ratio of the ends beyond which a scale is logarithmic
 _KEEP = 6  # complex roots followed
 
 
@@ -152,7 +152,7 @@ class Scale:
 
 def scale_of(low: float, high: float) -> Scale:
     """The scale between two values: logarithmic over more than one decade."""
-    return Scale(low, high, low > 0 and high / low > _DECADE)
+    return Scale(low, high, low > 0 and high / low > DECADE)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,7 +54,7 @@ def parameter_axis(net: Any, path: str, unit: str, values: Sequence[Any]) -> Par
     scale, unit = scaled(known, "bit/s" if unit == "packet/s" else unit)
     kind, owner, *_, last = full_path(net, path).split(".")
     words = info.doc.rpartition(": ")[2].partition(";")[0]
-    words = f"{ {'min': 'least ', 'max': 'largest '}.get(last, '')}{words}"
+    words = f"{ {'min': 'least ', 'max': 'largest '}.get(last, '') }{words}"
     symbol = f"${info.symbol}$" if info.symbol else ""
     others = len(net.link_names if kind == "links" else net.flow_names) > 1
     tied = with_unit(_TIED.join(filter(None, [symbol, f"({owner})" * others])), unit)
@@ -140,11 +140,11 @@ def from_zero_late(ax: "Axes", begin: float) -> None:
     ax.set_ylim(0, 1.5 * top if top > 0 else None)
 
 
-def fit_scale(ax: "Axes", low: Any, high: Any, axis: str = "x") -> None:
-    """Make an axis logarithmic if the values span a factor of more than 30, with plain numbers
-    over less than three decades.
+def fit_scale(ax: "Axes", low: Any, high: Any, axis: str = "x", beyond: float = 30.0) -> None:
+    """Make an axis logarithmic if the values span more than a factor, with plain numbers over less
+    than three decades.
     """
-    if not (are_numbers((low, high)) and low > 0 and high > 30 * low):
+    if not (are_numbers((low, high)) and low > 0 and high > beyond * low):
         return
     getattr(ax, f"set_{axis}scale")("log")
     if low >= 1e-3 and high < 1e5 and high < 1000 * low:

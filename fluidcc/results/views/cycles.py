@@ -30,7 +30,6 @@ from fluidcc.results.blocks import (
     table,
     verdict,
 )
-from fluidcc.results.export import with_unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -158,7 +157,8 @@ class CyclesView(View):
             names = list(branch.cycles[0].links) or list(range(len(branch.cycles[0].states)))
             for j, name in enumerate(names):
                 pairs = [c.links[name].queue if c.links else c.states[name] for c in branch.cycles]
-                colour, label = f"C{k * len(names) + j}", f"{name}: least and greatest" if k == 0 else None
+                colour = f"C{k * len(names) + j}"
+                label = f"{name}: least and greatest" if k == 0 else None
                 above.fill_between(values, *np.array(pairs).T, color=colour, alpha=PALE)
                 above.plot(values, pairs, "-", color=colour, label=[label, None])
             periods = [c.period for c in branch.cycles]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.scan import scale_of
+from fluidcc.analysis.scan import DECADE, scale_of
 from fluidcc.analysis.stability import UNSTABLE_LOOP
 from fluidcc.result import View, plain
 from fluidcc.results.axes import (
@@ -332,7 +332,8 @@ def _mark_margins(ax: "Axes", result: Any) -> None:
     gain, phase = result.gain_margin, result.phase_margin
     if gain is not None:
         ax.plot([-1, -1 / gain], [0, 0], color="C1", linestyle="-", linewidth=2, alpha=0.7)
-        label = f"gain margin {gain:.3g} ({decibels(gain):.3g} dB) at {result.phase_crossover:.3g} rad/s"
+        label = f"gain margin {gain:.3g} ({decibels(gain):.3g} dB)"
+        label += f" at {result.phase_crossover:.3g} rad/s"
         ax.plot(-1 / gain, 0, "s", color="C1", label=label)
     if phase is not None:
         angle = math.radians(phase) - math.pi
@@ -396,22 +397,22 @@ class CrossingsView(View):
         """Stable and unstable parts of the range, and its changes with their frequencies."""
         ax, result = figure.subplots(), self.found
         axis = parameter_axis(result.net, result.path, result.unit, (result.low, result.high))
-        changes = axis.values([c.value for c in result.crossings])
         low, high = axis.values((result.low, result.high))
-        stable = result.stable_at_low
-        for left, right in itertools.pairwise([low, *changes, high]):
+        for left, right, stable in _stretches(result):
             colour, word = (STABLE, "stable") if stable else (_UNSTABLE, "unstable")
-            ax.axvspan(left, right, color=colour, linewidth=0, zorder=0, label=word)
-            stable = not stable
+            ends = axis.values((left, right))
+            ax.axvspan(*ends, color=colour, linewidth=0, zorder=0, label=word)
         for gap in result.without_equilibrium:
             ends = axis.values((gap.low, gap.high))
-            ax.axvspan(*ends, color=_UNKNOWN, linewidth=0, zorder=0, label=f"undetermined ({gap.status})")
-        for value, c in zip(changes, result.crossings, strict=True):
+            word = f"undetermined ({gap.status})"
+            ax.axvspan(*ends, color=_UNKNOWN, linewidth=0, zorder=0, label=word)
+        for c in result.crossings:
+            (value,) = axis.values((c.value,))
             kind = ", ".join(filter(None, ["Hopf" if c.frequency else "fold", c.criticality]))
             word, style = (c.reason or "change of regime", "C1s") if c.jump else (kind, "C0o")
             ax.axvline(value, color=style[:2], linewidth=0.8)
             ax.plot(value, math.nan if c.frequency is None else c.frequency, style, label=word)
-        fit_scale(ax, low, high)
+        fit_scale(ax, low, high, "x", DECADE)
         if any(c.frequency for c in result.crossings):
             from_zero(ax)
         else:
@@ -420,6 +421,20 @@ class CrossingsView(View):
         label = wrapped(axis.label, width_of(ax))
         ax.set(xlabel=label, ylabel="frequency [rad/s]")
         legend_above(ax)
+
+
+def _stretches(result: Any) -> list[tuple[float, float, bool]]:
+    """Parts of the range between crossings and gaps that are known to be stable or not."""
+    events = [(c.value, c.value, c) for c in result.crossings]
+    events += [(gap.low, gap.high, None) for gap in result.without_equilibrium]
+    out, left, stable = [], result.low, result.stable_at_low
+    for begin, end, crossing in [*sorted(events, key=lambda e: e[0]), (result.high,) * 2 + (None,)]:
+        if stable is None and crossing is not None:
+            stable = crossing.becomes == "unstable"
+        if stable is not None and begin > left:
+            out.append((left, begin, stable))
+        left, stable = end, None if crossing is None else crossing.becomes == "stable"
+    return out
 
 
 class BoundaryView(View):
@@ -480,7 +495,7 @@ class BoundaryView(View):
             ax.plot(x, y, color="0.6", linewidth=0.7, label="more roots cross")
         for side, axis, ends in zip("xy", axes, result.ranges, strict=True):
             low, high = axis.values(ends)
-            fit_scale(ax, low, high, side)
+            fit_scale(ax, low, high, side, DECADE)
             getattr(ax, f"set_{side}lim")(low, high)
         ax.set(xlabel=wrapped(axes[0].label, width_of(ax)), ylabel=wrapped(axes[1].label, 3.0))
         legend_above(ax)
@@ -518,8 +533,11 @@ def _shade(ax: "Axes", result: Any, scales: Sequence[float]) -> None:
     for curve in result.curves:
         free[tuple(places(curve).T)] = False
     parts, count = label(free)
-    nodes = np.rint(np.linspace(0, _FINE - 1, len(result.grid[0]))).astype(int)
-    i, j = (v.ravel() for v in np.meshgrid(nodes, nodes, indexing="ij"))
+    nodes = [
+        np.rint([s.share(v) * (_FINE - 1) for v in lines.tolist()]).astype(int)
+        for s, lines in zip(ends, result.grid, strict=True)
+    ]
+    i, j = (v.ravel() for v in np.meshgrid(*nodes, indexing="ij"))
     verdict = np.where(np.isnan(result.unstable), 2, result.unstable > 0).astype(int).ravel()
     shown = np.full((_FINE, _FINE), -1)
     for part in range(1, count + 1):

@@ -11,6 +11,7 @@ from fluidcc.results.axes import (
     MARKERS,
     STABLE,
     ParameterAxis,
+    are_numbers,
     fit_scale,
     is_narrow,
     legend_above,
@@ -136,6 +137,20 @@ class SweepView(View):
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return out
 
+    def _line_label(self, others: list[str], line: int) -> str:
+        """Values of the other parameters on a line of the picture, with units."""
+        if not others:
+            return ""
+        axes, parts = self.found.axes, []
+        indices = np.unravel_index(line, [len(axes[path]) for path in others])
+        for path, k in zip(others, indices, strict=True):
+            axis = self._axis(path)
+            (value,) = axis.values((axes[path][int(k)],))
+            shown = f"{value:.4g}" if are_numbers((value,)) else str(value)
+            unit = "" if axis.unit in ("", "1") else f" {axis.unit}"
+            parts.append(f"{path.split('.')[-1]} = {shown}{unit}")
+        return ", ".join(parts)
+
     def draw(self, figure: "SubFigure") -> None:
         """Each quantity over the last axis; one line for each value of the others and each level
         of description.
@@ -157,7 +172,7 @@ class SweepView(View):
                     colour, mark, style = LEVEL_STYLES[level]
                     own = {"color": colour, "linestyle": style} if level and not others else {}
                     own |= {"color": f"C{k}", "linestyle": style} if level and others else {}
-                    label = ", ".join(filter(None, [_line_label(sweep, others, k), level]))
+                    label = ", ".join(filter(None, [self._line_label(others, k), level]))
                     ax.errorbar(
                         x, line, yerr=None if np.isnan(half).all() else half, label=label or None,
                         marker=mark if level else MARKERS[k % len(MARKERS)], **own,
@@ -173,18 +188,6 @@ class SweepView(View):
         if any(np.isfinite(panel.halves).any() for panel in every):
             figure.suptitle("bars: 95 % intervals of the means", fontsize=8)
         legend_above(axes[0])
-
-
-def _line_label(sweep: Any, others: list[str], line: int) -> str:
-    """Values of the other parameters on a line of the picture, with units."""
-    if not others:
-        return ""
-    indices = np.unravel_index(line, [len(sweep.axes[path]) for path in others])
-    parts = []
-    for path, k in zip(others, indices, strict=True):
-        unit = "" if sweep.units[path] in ("", "1") else f" {sweep.units[path]}"
-        parts.append(f"{path.split('.')[-1]} = {sweep.axes[path][int(k)]}{unit}")
-    return ", ".join(parts)
 
 
 class SweepDataView(SweepView):
