@@ -50,8 +50,8 @@ class FrequencyResponse(Result):
 
     def named(self) -> dict[str, LoopCurve]:
         """The curves by link."""
-        names = self.stability.equilibrium.net.link_names
-        return {names[curve.link]: curve for curve in self.curves}
+        equilibrium: Any = self.stability.equilibrium
+        return {equilibrium.net.link_names[curve.link]: curve for curve in self.curves}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, None for what is not known."""

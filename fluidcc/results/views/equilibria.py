@@ -529,29 +529,31 @@ def _shade(ax: "Axes", result: Any, scales: Sequence[float]) -> None:
         shares = np.array([np.interp(dense, np.arange(len(curve.x)), row) for row in at])
         return np.clip(np.rint(shares.T * (_FINE - 1)).astype(int), 0, _FINE - 1)
 
+    def nearest(known: np.ndarray) -> np.ndarray:
+        """At each point what is known at the nearest one at which it is not negative."""
+        near: Any = distance_transform_edt(known < 0, return_distances=False, return_indices=True)
+        return known[tuple(near)]
+
     free = np.ones((_FINE, _FINE), bool)
     for curve in result.curves:
         free[tuple(places(curve).T)] = False
-    parts, count = label(free)
+    divided: Any = label(free)
+    parts, count = divided
     nodes = [
-        np.rint([s.share(v) * (_FINE - 1) for v in lines.tolist()]).astype(int)
-        for s, lines in zip(ends, result.grid, strict=True)
+        np.rint([s.share(v) * (_FINE - 1) for v in at.tolist()]).astype(int)
+        for s, at in zip(ends, result.grid, strict=True)
     ]
     i, j = (v.ravel() for v in np.meshgrid(*nodes, indexing="ij"))
-    verdict = np.where(np.isnan(result.unstable), 2, result.unstable > 0).astype(int).ravel()
+    states = np.where(np.isnan(result.unstable), 2, result.unstable > 0).astype(int).ravel()
     shown = np.full((_FINE, _FINE), -1)
     for part in range(1, count + 1):
         own = parts[i, j] == part
         if own.any():
-            away = np.ones_like(free)
-            away[i[own], j[own]] = False
-            known = np.zeros_like(parts)
-            known[i[own], j[own]] = verdict[own]
-            _, near = distance_transform_edt(away, return_indices=True)
-            shown = np.where(parts == part, known[tuple(near)], shown)
-    _, near = distance_transform_edt(shown < 0, return_indices=True)
-    other = np.array([1, 0, 2])[shown[tuple(near)]]
-    shown = np.where(shown >= 0, shown, np.where(free, other, shown[tuple(near)]))
+            known = np.full(parts.shape, -1)
+            known[i[own], j[own]] = states[own]
+            shown = np.where(parts == part, nearest(known), shown)
+    near = nearest(shown)
+    shown = np.where(shown >= 0, shown, np.where(free, np.array([1, 0, 2])[near], near))
     colours = {"stable": STABLE, "unstable": "white", "undetermined": _UNKNOWN}
     edges = [
         np.array([s.value(t) for t in np.linspace(0, 1, _FINE)]) / scale

@@ -47,7 +47,8 @@ class FrequencyResponseView(View):
             phase.plot(w[seen], curve.phase[seen], color=f"C{k}")
         size.set(xscale="log", ylabel="magnitude [dB]")
         phase.set(xlabel="frequency [rad/s]", ylabel="phase [deg]")
-        phase.yaxis.get_major_locator().set_params(steps=[1, 1.8, 4.5, 9, 10])
+        ticks: Any = phase.yaxis.get_major_locator()
+        ticks.set_params(steps=[1, 1.8, 4.5, 9, 10])
         for ax, level in ((size, 0.0), (phase, -180.0)):
             ax.axhline(level, color="0.4", linewidth=0.8)
         _mark(size, phase, result)
