@@ -73,13 +73,14 @@ def test_margins_are_marked_where_the_loop_passes():
 
 def test_parameters_are_named_in_words_and_drawn_in_their_unit():
     """A rate is typed in bit/s, kept in packets, and drawn as it was typed."""
-    swept = fc.sweep(NET, {"link.capacity": ["20 Mbit/s", "30 Mbit/s"]}, fc.equilibrium)
-    ax = [ax for ax in fc.plot(swept, width=3.5).get_axes() if ax.get_xlabel()][-1]
-    assert ax.get_xlabel() == "Link rate $C$ [Mbit/s]"
-    assert ax.get_lines()[0].get_xdata() == pytest.approx([20, 30])
-    ax = fc.plot(made("Sweep")).get_axes()[2]
-    assert ax.get_xlabel() == "One-way propagation $d$ [ms]"
-    assert ax.get_lines()[0].get_xdata()[:2] == pytest.approx([40, 50])
+    for path, values, label in (
+        ("link.capacity", ("20 Mbit/s", "30 Mbit/s"), "Link rate $C$ [Mbit/s]"),
+        ("link.delay", ("20 ms", "30 ms"), "One-way propagation $d$ [ms]"),
+    ):
+        swept = fc.sweep(NET, {path: values}, fc.equilibrium)
+        ax = [ax for ax in fc.plot(swept, width=3.5).get_axes() if ax.get_xlabel()][-1]
+        assert ax.get_xlabel() == label
+        assert ax.get_lines()[0].get_xdata() == pytest.approx([20, 30])
 
 
 def test_labels_are_broken_between_words_only():
