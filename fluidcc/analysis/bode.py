@@ -71,7 +71,7 @@ class FrequencyResponse(Result):
         curves = self.named()
         variables: dict[str, Any] = {
             key: (
-                "point",
+                "vertex",
                 np.concatenate([np.zeros(0), *(getattr(c, key) for c in curves.values())]),
                 attributes("response", key),
             )
@@ -80,7 +80,7 @@ class FrequencyResponse(Result):
         links = [name for name, c in curves.items() for _ in c.frequency]
         margins = self.stability.to_xarray()
         scalars = [name for name, v in margins.variables.items() if not v.dims]
-        out = xr.Dataset({"link": ("point", np.array(links, "U")), **variables})
+        out = xr.Dataset({"link": ("vertex", np.array(links, "U")), **variables})
         return out.merge(margins[scalars]).assign_attrs(margins.attrs)
 
 

@@ -197,7 +197,7 @@ def _stability(task: Task, faults: Faults, closure: str | None, certify: bool) -
     return _closed(task, faults, closure, fluidcc.stability, **options)
 
 
-@_verb("bode", own=_CLOSURE, listed=True)
+@_verb("bode", own=_CLOSURE, gridded=False, swept=False)
 def _bode(task: Task, faults: Faults, closure: str | None) -> Options:
     """Frequency response of the loop with its margins: Bode and Nyquist plots."""
     return _closed(task, faults, closure, fluidcc.bode)
