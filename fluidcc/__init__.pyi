@@ -1,5 +1,7 @@
 """Public names and their homes: type checkers read this file, and so does `fluidcc` itself."""
 
+from fluidcc.analysis.bode import FrequencyResponse as FrequencyResponse
+from fluidcc.analysis.bode import bode as bode
 from fluidcc.analysis.boundary import Boundary as Boundary
 from fluidcc.analysis.boundary import boundary as boundary
 from fluidcc.analysis.bounds import BoundReport as BoundReport

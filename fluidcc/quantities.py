@@ -60,8 +60,9 @@ KINDS = {
 """Kinds of quantities in words."""
 _OF_KIND = {"loop": "stability", "roots": "stability", "windows": "window distribution"}
 
-_link, _flows, _loop, _roots, _windows = (
-    functools.partial(Quantity, kind) for kind in ("links", "flows", "loop", "roots", "windows")
+_link, _flows, _loop, _response, _roots, _windows = (
+    functools.partial(Quantity, kind)
+    for kind in ("links", "flows", "loop", "response", "roots", "windows")
 )
 
 
@@ -189,6 +190,10 @@ TABLE = (
     _loop("rad/s", "frequency at which the loop gain is 1", equilibrium="gain_crossover"),
     _loop("rad/s", "frequency at which the loop is real and negative",
           equilibrium="phase_crossover"),
+    _response("rad/s", "frequency", r"\omega", equilibrium="frequency"),
+    _response("1", "modulus of the loop gain", "|L|", equilibrium="magnitude"),
+    _response("deg", "phase of the loop gain, unwrapped from zero frequency", r"\angle L",
+              equilibrium="phase"),
     _roots("1/s", "real parts of the rightmost roots", equilibrium="root_real"),
     _roots("rad/s", "imaginary parts of the rightmost roots", equilibrium="root_imag"),
     _windows("1", "probability of a mark", "p", equilibrium="mark_probability"),
@@ -233,6 +238,7 @@ TABLE = (
     _data("crossing", "number of a crossing"),
     _data("becomes", "stability beyond the crossing"),
     _data("jump", "whether the marking function is not smooth there"),
+    _data("reason", "corner of the marking function or bound that is passed there"),
     _data("lyapunov", "first Lyapunov coefficient"),
     _data("criticality", "whether the cycle is born stable or unstable"),
     _data("vertex", "number of a point on a curve"),

@@ -7,7 +7,7 @@ import dataclasses
 import enum
 import importlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ class View:
     def numbers(self) -> "dict[str, Measured]":
         """The few numbers that stand for the result in a sweep; none by default."""
         return {}
+
+    def levels(self) -> "dict[str, dict[str, Measured]]":
+        """These numbers by quantity and level of description, for the picture of a sweep."""
+        return {name: {"": value} for name, value in self.numbers().items()}
 
     def draw(self, figure: "SubFigure") -> None:
         """Draw the picture."""
@@ -75,17 +79,42 @@ class Result:
         """Draw it into a part of a figure; raises TypeError or ValueError without a picture."""
         self.view.draw(figure)
 
-    def to_latex(self) -> str:
+    def to_latex(self, columns: "Sequence[str] | None" = None) -> str:
         r"""Tables with units for a paper, to be read with ``\input``.
 
         They need the package booktabs; tables of more than 60 rows are longtables, which need the
         package longtable and stand outside of floats. Numbers have the significant digits of the
         printed tables; a mean with its interval is rounded to the place of the second digit of
-        the half width. Verdicts and messages are comments.
+        the half width. Verdicts and messages are comments. Headings have the symbols of parameters
+        and quantities.
+
+        Parameters
+        ----------
+        columns
+            Names of the columns to take, in this order, as printed without units; tables that have
+            none of these are left out. All by default.
+
+        Raises
+        ------
+        ValueError
+            For a name that no table has.
+
+        Examples
+        --------
+        >>> import fluidcc as fc
+        >>> found = fc.equilibrium(fc.load("hollot2001/slow"))
+        >>> print(found.to_latex(columns=["link", "queue"]).partition("booktabs}")[2].strip())
+        \begin{tabular}{lr}
+        \toprule
+        link & queue $q$ [packet] \\
+        \midrule
+        bottleneck & $194.4$ \\
+        \bottomrule
+        \end{tabular}
         """
         from fluidcc.results.tex import latex
 
-        return latex(self.tables())
+        return latex(self.tables(), columns=columns)
 
     def _repr_html_(self) -> str:
         from fluidcc.results.text import html

@@ -117,7 +117,7 @@ def sweep():
 def sweep_data():
     """The same as labelled numbers."""
     found = sweep()
-    return fc.SweepData(found.axes, found.units, found.to_xarray())
+    return fc.SweepData(found.axes, found.units, found.to_xarray(), NET)
 
 
 def law_report():
@@ -137,6 +137,7 @@ RESULTS = {
     "Equilibrium": lambda: fc.equilibrium(NET),
     "EquationEquilibrium": EQUATION.equilibrium,
     "LawReport": law_report,
+    "FrequencyResponse": lambda: fc.bode(NET),
     "Gradient": lambda: fc.Gradient(
         "phase_margin", 12.5, {PATH: -3.25e6}, "ok", "", "deg", {PATH: "1"}, {}
     ),

@@ -13,7 +13,7 @@ from fluidcc import quantities
 from fluidcc.model.simulate import FlowsRun, LinkRun
 from fluidcc.results import blocks, tex
 from fluidcc.results.blocks import Number, Span, Table
-from fluidcc.results.text import html
+from fluidcc.results.text import html, text
 
 
 def notebook(source):
@@ -88,6 +88,31 @@ def test_commands_write_tables_with_their_origin(run, tmp_path):
     assert f"$60$ & regular & ${queue:.5g}$" in source
     code, _, err = run("equilibrium", "hollot2001/slow", "--out", "t.txt")
     assert code == 2 and ".tex" in err
+
+
+def test_long_tables_are_cut_if_printed_and_whole_in_files(run, tmp_path):
+    words = ("equilibrium", "hollot2001/slow", "--over", "flow.n=20:64:1")
+    code, out, _ = run(*words, "--out", "t.tex")
+    assert code == 0 and "… and 5 more rows: --out FILE has them all" in out
+    assert out.count("regular") == 40
+    assert (tmp_path / "t.tex").read_text().count("regular") == 45
+
+
+def test_what_failed_is_printed_however_long_the_table_is():
+    own = blocks.table("Checks", "check", "verdict")
+    for k in range(60):
+        own.add_row(f"check {k}", blocks.verdict(k != 50, "failed" if k == 50 else "ok"))
+    shown = text([own])
+    assert "check 39 " in shown and "check 50 " in shown and "check 40 " not in shown
+    assert "… and 19 more rows: .to_pandas() has them all" in shown
+
+
+def test_columns_of_latex_are_taken_by_name():
+    found = made("Equilibrium")
+    source = found.to_latex(columns=["queue", "link"])
+    assert r"queue $q$ [packet] & link" in source and "tcp" not in source
+    with pytest.raises(ValueError, match=r"columns: expected names among link, .*, got 'quue'"):
+        found.to_latex(columns=["quue"])
 
 
 def test_one_table_has_every_quantity_that_engines_report():

@@ -31,7 +31,8 @@ GROUPS = (
     Group(
         "stability", "Stability",
         "Roots with a certified count, margins, and the same for whole grids.",
-        ("stability", "Stability", "stability_map", "StabilityMap", "linearize"),
+        ("stability", "Stability", "bode", "FrequencyResponse", "stability_map", "StabilityMap",
+         "linearize"),
     ),
     Group(
         "boundaries", "Boundaries",

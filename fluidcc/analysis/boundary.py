@@ -52,12 +52,13 @@ class BoundaryCurve:
     """Roots on the imaginary axis along a curve: both parameters and the frequency [rad/s], (k,).
 
     `kind` is `hopf`, `fold` (a root at zero, frequency 0) or `jump` (roots jump across the axis
-    where the marking function has a corner or a bound is reached; the frequency is that of the
-    unstable side, NaN where not located). `below` and `above` are the numbers of unstable roots on
-    the two sides, `certified` if proven on both at the checked points. `ends` is why the curve
-    ends: `closed`, `edge` of the range, `non-smooth` (a corner or a bound, or an equilibrium of
-    another status), `zero frequency`, `meets` another curve, `same stability` (on both sides of a
-    corner, from there on), or `lost` (it could not be followed).
+    where the marking function has a corner or a bound is reached, and `reason` says which, such as
+    ``average queue passes max_th``; the frequency is that of the unstable side, NaN where not
+    located). `below` and `above` are the numbers of unstable roots on the two sides, `certified` if
+    proven on both at the checked points. `ends` is why the curve ends: `closed`, `edge` of the
+    range, `non-smooth` (a corner or a bound, or an equilibrium of another status),
+    `zero frequency`, `meets` another curve, `same stability` (on both sides of a corner, from there
+    on), or `lost` (it could not be followed).
     """
 
     x: Array
@@ -68,6 +69,7 @@ class BoundaryCurve:
     above: int
     certified: bool
     ends: tuple[str, str]
+    reason: str = ""
 
     @property
     def closed(self) -> bool:
@@ -114,6 +116,7 @@ class Boundary(Result):
     status: str
     message: str
     certified: bool
+    net: Model
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, None for unknown values."""
@@ -195,7 +198,7 @@ def boundary(
     at = lines(points)
     columns = plane.columns(np.stack([at, at], axis=1))
     units = (unit_of(net, x), unit_of(net, y))
-    result: Any = functools.partial(Boundary, (x, y), units, (ranges[0], ranges[1]))
+    result: Any = functools.partial(Boundary, (x, y), units, (ranges[0], ranges[1]), net=net)
     if network and net.closure == "population":
         return _of_population(plane, at, columns, result)
     cells = grid(plane, points)
@@ -485,7 +488,9 @@ def _kink_lines(plane: Plane, breaks: list[Part]) -> list[BoundaryCurve]:
         count = worse[len(worse) // 2].unstable
         proven = all(s.certified for pair in sides for s in pair)
         x, y = plane.columns(lines[-1])
-        curves.append(BoundaryCurve(x, y, frequency, "jump", 0, count, proven, (other, end)))
+        reason = sides[len(sides) // 2][0].change_to(sides[len(sides) // 2][1])
+        ends = other, end
+        curves.append(BoundaryCurve(x, y, frequency, "jump", 0, count, proven, ends, reason))
     return curves
 
 

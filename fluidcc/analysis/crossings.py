@@ -56,9 +56,10 @@ class Crossing:
 
     `lyapunov` is the first Lyapunov coefficient (negative where a stable cycle grows out of it) and
     `criticality` what follows: `supercritical`, `subcritical` or `degenerate`; None where there is
-    no Hopf point with derivatives. `jump`: roots jump across the axis at a corner of
-    the marking function, or where a bound is reached, instead of crossing it; the frequency is then
-    that of the rightmost root on the unstable side, None where that root was not located.
+    no Hopf point with derivatives. `jump`: roots jump across the axis at a corner of the marking
+    function, or where a bound is reached, instead of crossing it, and `reason` says which; the
+    frequency is then that of the rightmost root on the unstable side, None where that root was not
+    located.
     """
 
     value: float
@@ -69,6 +70,7 @@ class Crossing:
     jump: bool = False
     lyapunov: float | None = None
     criticality: str | None = None
+    reason: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,10 +112,11 @@ class Crossings(Result):
     without_equilibrium: tuple[Gap, ...]
     stable_at_low: bool | None
     certified: bool
+    net: Model
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and lists, None for unknown values."""
-        names = ("value", "frequency", "becomes", "jump", "lyapunov", "criticality")
+        names = ("value", "frequency", "becomes", "jump", "reason", "lyapunov", "criticality")
         found = [{name: getattr(c, name) for name in names} for c in self.crossings]
         gaps = [dataclasses.asdict(gap) for gap in self.without_equilibrium]
         return plain({
@@ -135,6 +138,7 @@ class Crossings(Result):
                     "frequency": np.array(column("frequency"), float),
                     "becomes": column("becomes"),
                     "jump": np.array(column("jump"), bool),
+                    "reason": column("reason"),
                     "lyapunov": np.array(column("lyapunov"), float),
                     "criticality": [c or "" for c in column("criticality")],
                 }.items()
@@ -187,7 +191,7 @@ def crossings(
     ends = ends_of(net, path, low, high, "crossings")
     plane = Plane(family(net, [path], "crossings"), (scale_of(*ends),))
     if getattr(net, "closure", "") == "population":
-        return _of_population(plane, path, unit_of(net, path), ends, points)
+        return _of_population(net, plane, path, ends, points)
     scan, scale = Scan(plane, np.zeros(1), np.ones(1)), plane.scales[0]
     places = [scan.place(float(t)) for t in np.linspace(0.0, 1.0, points)]
     pieces = _pieces(scan, places)
@@ -196,7 +200,9 @@ def crossings(
     sound = True
     for k, (piece, samples) in enumerate(sampled):
         if k and sampled[k - 1][1] and samples:
-            found += _jump(scale, piece[0].t, sampled[k - 1][1][-1], samples[0])
+            beside = sampled[k - 1]
+            reason = beside[0][-1].spot.change_to(piece[0].spot)
+            found += _jump(scale, piece[0].t, beside[1][-1], samples[0], reason)
         for a, b in itertools.pairwise(samples):
             inside, followed = cell(scan, a, b)
             found += [dataclasses.replace(c, value=scale.value(c.value)) for c in inside]
@@ -209,12 +215,12 @@ def crossings(
     return Crossings(
         path, unit_of(net, path), *ends, changes,
         further, _gaps(scale, pieces),
-        first[0].unstable == 0 if first else None, sound,
+        first[0].unstable == 0 if first else None, sound, net,
     )  # fmt: skip
 
 
 def _of_population(
-    plane: Plane, path: str, unit: str, ends: tuple[float, float], points: int
+    net: Model, plane: Plane, path: str, ends: tuple[float, float], points: int
 ) -> Crossings:
     """Crossings of a population: where the count changes, its loop is critical."""
     scan, scale = CountScan(plane, _CLOSE), plane.scales[0]
@@ -234,8 +240,9 @@ def _of_population(
             gaps.append(Gap(unknown[0], unknown[-1], status))
     changes = tuple(c for c in found if turns(c.below, c.above))
     return Crossings(
-        path, unit, *ends, changes, tuple(c for c in found if c not in changes), tuple(gaps),
-        known[0].stable, certified=False,
+        path, unit_of(net, path), *ends, changes,
+        tuple(c for c in found if c not in changes), tuple(gaps),
+        known[0].stable, certified=False, net=net,
     )  # fmt: skip
 
 
@@ -285,8 +292,8 @@ def _gaps(scale: Scale, pieces: list[list[Place]]) -> tuple[Gap, ...]:
     return tuple(out)
 
 
-def _jump(scale: Scale, t: float, before: Sample, after: Sample) -> list[Crossing]:
-    """A change in the number of unstable roots at a change of regime."""
+def _jump(scale: Scale, t: float, before: Sample, after: Sample, reason: str) -> list[Crossing]:
+    """A change in the number of unstable roots at a change of regime, for which is a reason."""
     below, above = before.unstable, after.unstable
     if below == above:
         return []
@@ -295,7 +302,8 @@ def _jump(scale: Scale, t: float, before: Sample, after: Sample) -> list[Crossin
     rightmost = np.argmax(np.real(located)) if len(located) else None
     frequency = None if rightmost is None else float(abs(located[rightmost].imag))
     becomes = "stable" if above < below else "unstable"
-    return [Crossing(scale.value(t), frequency, becomes, below, above, jump=True)]
+    value = scale.value(t)
+    return [Crossing(value, frequency, becomes, below, above, jump=True, reason=reason)]
 
 
 def cell(scan: Scan, a: Sample, b: Sample, depth: int = _DEEPEST) -> tuple[list[Crossing], bool]:

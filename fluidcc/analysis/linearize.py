@@ -16,7 +16,8 @@ from fluidcc.analysis.balance import differ
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.local_model import NEAR, local_state
-from fluidcc.analysis.operating_point import OperatingPoint, steady_state
+from fluidcc.analysis.operating_point import OperatingPoint, Regime, steady_state
+from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.model.delays import (
     DelayedInputs,
     State,
@@ -27,6 +28,7 @@ from fluidcc.model.delays import (
 )
 from fluidcc.model.fluid import as_fluid, steady
 from fluidcc.model.rates import Modes, flux, scaled, summed
+from fluidcc.module import rebuild, structure
 from fluidcc.ops import Num
 from fluidcc.programs import batch, compiled, flatten, leaves, ravel, slope, write_out
 from fluidcc.scenario.network import Network
@@ -105,6 +107,51 @@ def regime(eq: Equilibrium) -> tuple[Any, ...]:
         for f, w in zip(eq.net.flows, eq.op.windows, strict=True)
     )
     return (eq.status, eq.sliding, tuple(int(c) for c in eq.op.codes), sides, capped)
+
+
+def describe_change(first: Equilibrium, second: Equilibrium) -> str:
+    """What differs between two neighbouring regimes, such as ``average queue passes max_th``."""
+    net, y = first.net, steady_state(steady(first.net), first.op)
+    (_, _, codes, sides, capped), (_, _, others, far_sides, far_capped) = (
+        regime(eq) for eq in (first, second)
+    )
+    links = [k for k, _ in kinks(net, y)]
+    changed = [j for j, (a, b) in enumerate(zip(sides, far_sides, strict=True)) if a != b]
+    words = [_describe_threshold(net, y, links[j], j - links.index(links[j])) for j in changed]
+    for name, a, b in zip(net.link_names, codes, others, strict=True):
+        if Regime.EMPTY in (a, b) and a != b:
+            words.append(f"the queue of {name} empties")
+        if Regime.FULL in (a, b) and a != b:
+            words.append(f"the buffer of {name} fills")
+    for name, a, b in zip(net.flow_names, capped, far_capped, strict=True):
+        words += [f"windows of {name} reach max_window"] if a != b else []
+    return ", ".join(words)
+
+
+def _describe_threshold(net: Network, y: State, k: int, index: int) -> str:
+    """The parameters of a link's law at which a breakpoint of its signal is, and what passes it."""
+    law, x, queue = net.links[k].queue, y.laws[k], float(y.queues[k])
+
+    def distance(law: Any = law, x: Any = x, queue: float = queue) -> float:
+        return float(law.breakpoints(x, queue)[index])
+
+    def beyond(name: str) -> float:
+        """How far the breakpoint moves as a parameter grows by 1."""
+        names = structure(type(law))[0]
+        parts = (getattr(law, own) + 1.0 if own == name else getattr(law, own) for own in names)
+        return round(distance() - distance(rebuild(law, parts)), 6)
+
+    factors = ((name, beyond(name)) for name in numeric_parameters(law))
+    place = " + ".join(name if f == 1 else f"{f:g} {name}" for name, f in factors if f)
+    numbers, restore = ravel(x)
+    own = [
+        field.info.doc or name
+        for j, (name, field) in enumerate(law.states.items())
+        if distance(x=restore(numbers + np.eye(len(numbers))[j])) != distance()
+    ]
+    what = "queue" if distance(queue=queue + 1.0) != distance() else " and ".join(own)
+    where = f" at {net.link_names[k]}" if len(net.links) > 1 else ""
+    return f"{what} passes {place or 'a threshold'}{where}"
 
 
 def _owners(net: Network, op: OperatingPoint) -> tuple[np.ndarray, np.ndarray]:

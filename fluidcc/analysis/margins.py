@@ -14,7 +14,7 @@ import numpy as np
 from fluidcc.analysis.bisection import find_zero
 from fluidcc.analysis.characteristic import Characteristic
 from fluidcc.analysis.linear import Array, Linear
-from fluidcc.analysis.winding import frequency_bounds
+from fluidcc.analysis.winding import count_roots, frequency_bounds
 
 Loop = Callable[[Array], Array]
 """L(i w) for an array of frequencies w [rad/s]."""
@@ -28,6 +28,7 @@ _FINE = 0.5  # largest change of log L between nodes
 _SMOOTH = 0.05  # largest difference of that between the halves of an interval
 _FEWEST, _MOST_NODES = 17, 400_000
 _CLOSED = 1e-9  # of log L, at a crossover
+_BELOW = 0.99  # of the gain at which a loop is critical
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,9 +126,7 @@ def _close(loop: Loop, w: Array, log: Array, error: Array) -> Margins | None:
     an error; None if that leaves open which crossovers there are.
     """
     size, angle, gain = np.real(log), np.imag(log), np.exp(log)
-    turn = np.angle(np.exp(1j * np.diff(angle)))
-    start = angle[0] - 2 * math.pi * (angle[0] > 0.75 * math.pi)
-    phase = np.concatenate([[start], start + np.cumsum(turn)])
+    phase = _unwrap(angle)
     behind = np.floor((phase - math.pi) / (2 * math.pi))
     of_gain, of_phase = np.flatnonzero(np.diff(size > 0)), np.flatnonzero(np.diff(behind))
     off_axis = np.where(np.real(gain) < 0, abs(np.imag(gain)), abs(gain))
@@ -163,6 +162,13 @@ def _close(loop: Loop, w: Array, log: Array, error: Array) -> Margins | None:
         tuple(map(PhaseCrossover, crossing[count:].tolist(), (1 / abs(at_phase)).tolist())),
         float(abs(at_all[-1])),
     )
+
+
+def _unwrap(angle: Array) -> Array:
+    """The phase of a loop at neighbouring frequencies, from zero frequency on, by its angles."""
+    turn = np.angle(np.exp(1j * np.diff(angle)))
+    start = angle[0] - 2 * math.pi * (angle[0] > 0.75 * math.pi)
+    return np.concatenate([[start], start + np.cumsum(turn)])
 
 
 def _brackets(crossing: Array, clear: Array) -> Array | None:
@@ -305,6 +311,23 @@ def link_margins(system: Linear, *, scale: float) -> list[tuple[int, Margins]]:
     return [(k, margins(loop_gain(system, k), scale=scale)) for k in heard_links(system)]
 
 
+def stabilizing_gain(system: Linear, margins: Margins) -> float | None:
+    """The factor on the loop gain below which an unstable system is stable, at least just below it.
+
+    None if several links have a loop, a link has several signals, or no such factor is found.
+    """
+    links = heard_links(system)
+    rows = received_signals(system, links[0]) if len(links) == 1 else []
+    gain = min((c.gain_margin for c in margins.phase_crossovers), default=math.inf)
+    if len(rows) != 1 or not gain < 1:
+        return None
+    C, D = system.C.copy(), system.D.copy()
+    C[rows] *= _BELOW * gain
+    D[rows] *= _BELOW * gain
+    count = count_roots(Characteristic(dataclasses.replace(system, C=C, D=D)))
+    return gain if count.number == 0 else None
+
+
 def system_margins(system: Linear, *, scale: float) -> Margins:
     """Margins of all links' loops together, each cut with the others closed."""
     return together(found for _, found in link_margins(system, scale=scale))
@@ -330,6 +353,16 @@ class LoopCurve:
     link: int
     frequency: Array
     response: Array
+
+    @property
+    def magnitude(self) -> Array:
+        """|L|, (k,)."""
+        return np.abs(self.response)
+
+    @property
+    def phase(self) -> Array:
+        """Phase of L [deg], unwrapped from zero frequency, (k,)."""
+        return np.degrees(_unwrap(np.angle(self.response)))
 
 
 def loop_curves(system: Linear) -> tuple[LoopCurve, ...]:

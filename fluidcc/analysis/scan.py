@@ -123,7 +123,7 @@ _NEARBY = 1e-6  # of the range: step for derivatives along the parameter
 _HALVINGS = 60
 _MOST_BREAKS = 12  # changes of regime between two neighbours of the grid
 _ORDERS = (12, 24, 48)
-_DECADE = 10.0  # ratio of the ends beyond which a scale is logarithmic
+DECADE = 10.0  # ratio of the ends beyond which a scale is logarithmic
 _KEEP = 6  # complex roots followed
 
 
@@ -152,7 +152,7 @@ class Scale:
 
 def scale_of(low: float, high: float) -> Scale:
     """The scale between two values: logarithmic over more than one decade."""
-    return Scale(low, high, low > 0 and high / low > _DECADE)
+    return Scale(low, high, low > 0 and high / low > DECADE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,6 +171,13 @@ class Spot:
     def smooth(self) -> bool:
         """Whether there is a linearisation."""
         return self.equilibrium.smooth
+
+    def change_to(self, other: Spot) -> str:
+        """What differs between the regimes of two neighbouring spots; empty if it has no name."""
+        from fluidcc.analysis.linearize import describe_change
+
+        pair = self.equilibrium, other.equilibrium
+        return describe_change(*pair) if all(isinstance(e, Equilibrium) for e in pair) else ""
 
     @functools.cached_property
     def linear(self) -> Linear:

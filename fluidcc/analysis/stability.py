@@ -29,6 +29,7 @@ from fluidcc.analysis.margins import (
     loop_curve,
     loop_curves,
     scale_of,
+    stabilizing_gain,
     system_margins,
 )
 from fluidcc.analysis.population_loop import NoLoop, PopulationLoop, find_loop
@@ -48,7 +49,7 @@ _BITS = 128
 _DEEPEST = 60  # halvings of a side of the rectangle
 _MOST = 60_000  # pieces
 _MARGINS = ("gain_margin", "gain_crossover", "phase_margin", "delay_margin", "phase_crossover")
-_UNSTABLE_LOOP = (
+UNSTABLE_LOOP = (
     "the loop is unstable, so that its margins measure no robustness: they say how far its "
     "crossovers are from critical, with the phase unwrapped from zero frequency"
 )
@@ -105,6 +106,24 @@ class Stability(Result):
                 for i in loop.heard
             )
         return () if self.linear is None or self.margins is None else loop_curves(self.linear)
+
+    def describe_margins(self) -> str:
+        """What the margins of an unstable loop mean, in words; empty for a stable one or none."""
+        if not self.unstable or self.phase_margin is None or self.margins is None:
+            return ""
+        out = "unstable: other crossovers of the loop decide than the one nearest to critical"
+        if self.phase_margin < 0:
+            out = (
+                f"unstable: the phase lags {-self.phase_margin:.4g} deg beyond -180 deg at the "
+                f"gain crossover, {self.gain_crossover:.4g} rad/s"
+            )
+        gain = None if self.linear is None else stabilizing_gain(self.linear, self.margins)
+        if gain is not None:
+            out += (
+                f"; the loop gain must fall by a factor of {1 / gain:.3g} "
+                f"({-20 * math.log10(gain):.3g} dB) to be stable"
+            )
+        return out
 
     @property
     def rightmost(self) -> complex | None:
@@ -277,7 +296,7 @@ def _of_population(
         found = None
         notes.append(f"no margins: {fault}")
     if found is not None and unstable and math.isfinite(found.phase_margin):
-        notes.append(_UNSTABLE_LOOP)
+        notes.append(UNSTABLE_LOOP)
     message = "; ".join(filter(None, notes))
     return Stability(
         eq.status, message, unstable == 0, unstable, False, _both(roots), found, eq,
@@ -333,7 +352,7 @@ def _judged(system: Linear, eq: AnyEquilibrium, *, count: int, certify: bool) ->
     except ArithmeticError as fault:
         notes.append(f"no margins: {fault}")
     if loop is not None and found.unstable and math.isfinite(loop.phase_margin):
-        notes.append(_UNSTABLE_LOOP)
+        notes.append(UNSTABLE_LOOP)
     near = found.rightmost is not None and critical(found.rightmost)
     stable = None if near and not found.certified else found.unstable == 0
     result = Stability(

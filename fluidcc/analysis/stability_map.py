@@ -90,6 +90,7 @@ class StabilityMap(Result):
     units: Mapping[str, str]
     points: tuple[MapPoint, ...]
     batched: int
+    net: Network | None = dataclasses.field(default=None, repr=False)
 
     @property
     def failed(self) -> tuple[MapPoint, ...]:
@@ -192,7 +193,7 @@ def stability_map(
             points.append(found[i] if i in found else _solve_point(net, grid[i], ends))
             if progress is not None:
                 progress((i + 1) / len(grid))
-    return StabilityMap(axes, units, tuple(points), batched)
+    return StabilityMap(axes, units, tuple(points), batched, net)
 
 
 def _batches(

@@ -197,6 +197,12 @@ def _stability(task: Task, faults: Faults, closure: str | None, certify: bool) -
     return _closed(task, faults, closure, fluidcc.stability, **options)
 
 
+@_verb("bode", own=_CLOSURE, gridded=False, swept=False)
+def _bode(task: Task, faults: Faults, closure: str | None) -> Options:
+    """Frequency response of the loop with its margins: Bode and Nyquist plots."""
+    return _closed(task, faults, closure, fluidcc.bode)
+
+
 @_verb("stability-map", "stability_map", grid=True)
 def _map(task: Task, faults: Faults) -> Options:
     """Stability over a grid of parameters, all points together, with rightmost roots."""

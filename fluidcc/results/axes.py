@@ -1,12 +1,13 @@
 """Labels and scales of axes."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fluidcc.quantities import quantity
-from fluidcc.results.export import with_unit
+from fluidcc.results.export import scaled, with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,12 +15,70 @@ if TYPE_CHECKING:
 
 PALE = 0.18  # opacity of bands
 MARKERS = "osD^vP*"
+STABLE = "#d9efe3"  # of stable regions
 _NARROW = 5.0  # inch below which panels stand below each other
+_LETTER, _HANDLE = 0.06, 0.5  # inch, about: of a label, and of the sign before one in a legend
+_TIED = "\N{NO-BREAK SPACE}"  # between words of a label that stay on one line
 
 
 def axis_label(kind: str, name: str) -> str:
     """The name of a quantity with its unit."""
     return with_unit(name, quantity(kind, name).unit)
+
+
+class ParameterAxis(NamedTuple):
+    """How an axis shows a parameter: in words with symbol and unit, values divided by `scale`."""
+
+    label: str
+    scale: float = 1.0
+    unit: str = "1"
+
+    def values(self, given: Sequence[Any]) -> Any:
+        """Values as they are drawn; words as they are."""
+        return np.asarray(given) / self.scale if are_numbers(given) else given
+
+
+def parameter_axis(net: Any, path: str, unit: str, values: Sequence[Any]) -> ParameterAxis:
+    """The axis of a parameter at a path, from its meaning, symbol and unit in a network.
+
+    Rates of packets are drawn as bit rates. A parameter of a delay equation, or of no network, has
+    its path alone.
+    """
+    from fluidcc.scenario.paths import full_path, info_at, packet_size
+
+    info = info_at(net, path) if hasattr(net, "link_names") else None
+    if info is None or info.within is None:
+        return ParameterAxis(with_unit(path, unit), unit=unit)
+    bits = 8 * packet_size(net, path) if unit == "packet/s" else 1.0
+    known = [bits * v for v in values] if are_numbers(values) else []
+    scale, unit = scaled(known, "bit/s" if unit == "packet/s" else unit)
+    kind, owner, *_, last = full_path(net, path).split(".")
+    words = info.doc.rpartition(": ")[2].partition(";")[0]
+    words = f"{ {'min': 'least ', 'max': 'largest '}.get(last, '') }{words}"
+    symbol = f"${info.symbol}$" if info.symbol else ""
+    others = len(net.link_names if kind == "links" else net.flow_names) > 1
+    tied = with_unit(_TIED.join(filter(None, [symbol, f"({owner})" * others])), unit)
+    label = f"{words[:1].upper()}{words[1:]} {tied.strip().replace(' ', _TIED)}".strip()
+    return ParameterAxis(label, scale / bits, unit)
+
+
+def are_numbers(values: Sequence[Any]) -> bool:
+    """Whether all values are numbers: those of a choice are words, those of groups may be lists."""
+    return all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in values)
+
+
+def wrapped(label: str, inches: float) -> str:
+    """A label in lines that fit a length, broken between words."""
+    letters = max(int(inches / _LETTER), 12)
+    lines = textwrap.wrap(label, letters, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace(_TIED, " ")
+
+
+def width_of(ax: "Axes") -> float:
+    """The room for a label below an axes [inch], about."""
+    root: Any = ax.figure.figure
+    place: Any = ax.get_subplotspec()
+    return 0.8 * root.get_figwidth() * len(place.colspan) / place.get_gridspec().ncols
 
 
 def narrow(width: float) -> bool:
@@ -64,6 +123,18 @@ def over_time(figure: "SubFigure") -> tuple["Axes", "Axes"]:
     return above, below
 
 
+def legend_above(ax: "Axes") -> None:
+    """A legend above an axes, if it has anything to say, clear of all that is drawn."""
+    handles, labels = ax.get_legend_handles_labels()
+    unique = dict(zip(labels, handles, strict=True))
+    if unique:
+        longest = _LETTER * max(map(len, unique)) + _HANDLE
+        ax.legend(
+            unique.values(), unique, ncols=max(int(width_of(ax) / longest), 1), loc="lower left",
+            bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2,
+        )  # fmt: skip
+
+
 def legend(ax: "Axes", columns: int = 1, **options: Any) -> None:
     """A legend, with half the columns in a narrow figure."""
     figure: Any = ax.figure
@@ -85,8 +156,17 @@ def from_zero_late(ax: "Axes", begin: float) -> None:
     ax.set_ylim(0, 1.5 * top if top > 0 else None)
 
 
-def fit_scale(ax: "Axes", low: Any, high: Any, axis: str = "x") -> None:
-    """Make an axis logarithmic if the values span a factor of more than 30."""
-    numbers = all(isinstance(v, int | float) for v in (low, high))
-    if numbers and low > 0 and high > 30 * low:
-        getattr(ax, f"set_{axis}scale")("log")
+def fit_scale(ax: "Axes", low: Any, high: Any, axis: str = "x", beyond: float = 30.0) -> None:
+    """Make an axis logarithmic if the values span more than a factor, with plain numbers over less
+    than three decades.
+    """
+    if not (are_numbers((low, high)) and low > 0 and high > beyond * low):
+        return
+    getattr(ax, f"set_{axis}scale")("log")
+    if low >= 1e-3 and high < 1e5 and high < 1000 * low:
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+        own = getattr(ax, f"{axis}axis")
+        own.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        own.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        own.set_minor_formatter(NullFormatter())

@@ -84,6 +84,13 @@ class Table:
             raise ValueError(f"{self.title}: {len(self.columns)} columns, {len(cells)} cells")
         self.rows.append(cells)
 
+    def with_columns(self, names: Sequence[str]) -> "Table":
+        """The columns with these names, in this order, as far as the table has them."""
+        own = [c.name for c in self.columns]
+        chosen = [own.index(name) for name in names if name in own]
+        rows = [tuple(row[k] for k in chosen) for row in self.rows]
+        return Table(self.title, tuple(self.columns[k] for k in chosen), rows, self.hidden)
+
     def is_wordy(self, column: int) -> bool:
         """Whether a column has words only."""
         cells = [row[column] for row in self.rows if row[column] not in (DASH, "")]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from fluidcc.folders import whole
+from fluidcc.quantities import TABLE
 from fluidcc.results.blocks import (
     DASH,
     DIGITS,
@@ -32,9 +33,15 @@ _POWER = re.compile(r"\^(-?\d+)")  # of a unit
 _PATH = re.compile(r"(links?|flows?)\.([\w.]+)")
 
 
-def latex(blocks: Iterable[Block], origin: Mapping[str, str] | None = None) -> str:
-    """Tabulars one below the other; lines, and where it all comes from, as comments."""
-    blocks = list(blocks)
+def latex(
+    blocks: Iterable[Block],
+    origin: Mapping[str, str] | None = None,
+    columns: Sequence[str] | None = None,
+) -> str:
+    """Tabulars one below the other, of some columns or of all; lines, and where it all comes from,
+    as comments. Raises ValueError for columns that there are not.
+    """
+    blocks = list(blocks) if columns is None else _with_columns(list(blocks), columns)
     notes = [line for name, own in (origin or {}).items() for line in _noted(f"{name}: {own}")]
     notes += [line for b in blocks if isinstance(b, Line) for line in _noted(b.text.strip())]
     tables = [b for b in blocks if isinstance(b, Table)]
@@ -44,6 +51,17 @@ def latex(blocks: Iterable[Block], origin: Mapping[str, str] | None = None) -> s
     notes.append(f"% needs {packages}")
     titled = len(tables) > 1
     return "\n".join([*notes, "\n\\par\\bigskip\n".join(_tabular(t, titled) for t in tables), ""])
+
+
+def _with_columns(blocks: Sequence[Block], names: Sequence[str]) -> list[Block]:
+    """Lines, and the tables that have any of these columns, with them alone."""
+    known = [c.name for own in blocks if isinstance(own, Table) for c in own.columns]
+    for name in names:
+        if name not in known:
+            expected = ", ".join(dict.fromkeys(known))
+            raise ValueError(f"columns: expected names among {expected}, got {name!r}")
+    cut = (own.with_columns(names) if isinstance(own, Table) else own for own in blocks)
+    return [own for own in cut if isinstance(own, Line) or own.columns]
 
 
 def write(blocks: Iterable[Block], path: pathlib.Path, origin: Mapping[str, str]) -> None:
@@ -84,7 +102,7 @@ def _row(cells: Sequence[str]) -> str:
 
 def _heads(columns: Sequence[Column]) -> list[str]:
     """Headings, with symbols of parameters if these are known and distinguish the columns."""
-    names = [_label(c.name) if c.parameter else escaped(c.name) for c in columns]
+    names = [_label(c.name) if c.parameter else _quantity(c.name) for c in columns]
     if len(set(names)) < len(names):
         names = [escaped(c.name) for c in columns]
     units = ("" if c.unit in ("", "1") else f" [{escaped(c.unit)}]" for c in columns)
@@ -98,6 +116,14 @@ def _label(path: str) -> str:
     owner = f" ({escaped(f'{kind}.{parts.pop(0)}')})" if kind.endswith("s") else ""
     symbols = _symbols().get((kind.rstrip("s"), ".".join(parts)), set())
     return f"${next(iter(symbols))}${owner}" if len(symbols) == 1 else escaped(path)
+
+
+def _quantity(name: str) -> str:
+    """A heading in words, with the symbol of the quantity if it is known."""
+    words = name.replace("_", " ")
+    symbols = {q.symbol for q in TABLE if words.rpartition(": ")[2].replace(" ", "_") in q.names}
+    symbol = symbols.pop() if len(symbols) == 1 else ""
+    return f"{escaped(words)} ${symbol}$" if symbol else escaped(words)
 
 
 @functools.cache

@@ -16,6 +16,8 @@ _STYLES = {
     "good": "bold green", "bad": "bold red", "open": "bold yellow", "bold": "bold", "plain": "",
 }  # fmt: skip
 _WIDTH = 400  # letters: nothing is cut
+_MOST = 40  # rows of a table
+_IN_FILE, _IN_PYTHON = "--out FILE has them all", ".to_pandas() has them all"
 _PAGE = '<pre class="fluidcc" style="line-height: normal; overflow-x: auto">{code}</pre>'
 
 
@@ -37,15 +39,26 @@ def table(title: str, *columns: str, left: int = 1, bare: bool = False) -> RichT
     return out
 
 
-def printed(shown: Iterable[Block], where: Console, *, bare: bool = False) -> None:
-    """Print lines and tables."""
+def printed(
+    shown: Iterable[Block], where: Console, *, bare: bool = False, rest: str = _IN_PYTHON
+) -> None:
+    """Print lines and tables; of a long table its first rows and those that failed, and where the
+    `rest` is.
+    """
     for block in shown:
-        where.print(_line(block) if isinstance(block, Line) else _table(block, bare))
+        if isinstance(block, Line):
+            where.print(_line(block))
+            continue
+        failed = [row for row in block.rows[_MOST:] if any(map(_is_bad, row))]
+        rows = [*block.rows[:_MOST], *failed]
+        where.print(_table(block, rows, bare))
+        if left := len(block.rows) + block.hidden - len(rows):
+            where.print(f"… and {left} more rows: {rest}")
 
 
 def show(result: Result) -> None:
     """Print all tables of a result where results are printed."""
-    printed(result.tables(), console())
+    printed(result.tables(), console(), rest=_IN_FILE)
 
 
 def text(shown: Iterable[Block]) -> str:
@@ -66,15 +79,17 @@ def _line(line: Line) -> Text:
     return Text(line.text, style=_STYLES[line.tone])
 
 
-def _table(block: Table, bare: bool) -> RichTable:
+def _is_bad(cell: Cell) -> bool:
+    return isinstance(cell, Line) and cell.tone == "bad"
+
+
+def _table(block: Table, rows: Iterable[tuple[Cell, ...]], bare: bool) -> RichTable:
     out = table(block.title, *(column.heading for column in block.columns), bare=bare)
     for k, column in enumerate(out.columns):
         if block.is_wordy(k):
             column.justify = "left"
-    for row in block.rows:
+    for row in rows:
         out.add_row(*map(_cell, row))
-    if block.hidden:
-        out.add_row(f"… and {block.hidden} more")
     return out
 
 

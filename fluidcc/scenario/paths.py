@@ -354,12 +354,12 @@ def value_at(net: Network, path: str, value: Any, *, where: str = "") -> Any:
     if info is None or info.within is None or not isinstance(value, str):
         return _as_plain(value)
     try:
-        return parsing.read(value, info.unit, _packet_size(net, path))
+        return parsing.read(value, info.unit, packet_size(net, path))
     except parsing.UnitError as error:
         raise ScenarioError([Fault(where, path, str(error), got(value), error.nearest)]) from None
 
 
-def _packet_size(net: Network, path: str) -> float:
+def packet_size(net: Network, path: str) -> float:
     """Packet size on the link, or on the first link of the group, that a path belongs to [B]."""
     kind, name, *_ = full_path(net, path).split(".")
     if kind == "links":

@@ -60,6 +60,7 @@ class SweepData(Result):
     axes: Mapping[str, tuple]
     units: Mapping[str, str]
     data: xr.Dataset = dataclasses.field(repr=False)
+    net: Network | None = dataclasses.field(default=None, repr=False)
 
     def to_xarray(self) -> xr.Dataset:
         """All points in one dataset with the axes as dimensions.
@@ -126,7 +127,7 @@ def sweep_in_chunks(
                 raise SweepStopped(f"{error}; {done}, {store.describe()}") from error.__cause__
         data = dataset(grid, store.table())
         origin = store.manifest["origin"]
-    return SweepData(grid.axes, grid.units, data.assign_attrs({**data.attrs, **origin}))
+    return SweepData(grid.axes, grid.units, data.assign_attrs({**data.attrs, **origin}), net)
 
 
 def _require_memory(points: int, row: float) -> None:

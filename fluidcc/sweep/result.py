@@ -16,6 +16,8 @@ from fluidcc.sweep.grid import Grid
 if TYPE_CHECKING:
     import xarray
 
+    from fluidcc.scenario.network import Network
+
 
 @dataclasses.dataclass(frozen=True)
 class Point:
@@ -66,6 +68,7 @@ class Sweep(Result):
     axes: Mapping[str, tuple]
     units: Mapping[str, str]
     points: tuple[Point, ...]
+    net: Network | None = dataclasses.field(default=None, repr=False)
 
     @property
     def failed(self) -> tuple[Point, ...]:

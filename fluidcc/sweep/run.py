@@ -128,7 +128,7 @@ def sweep(
         now = clock.count(len(points), sum(bool(point.message) for point in points.values()))
         if progress is not None:
             progress(now)
-    return Sweep(grid.axes, grid.units, tuple(found[k] for k in range(len(grid))))
+    return Sweep(grid.axes, grid.units, tuple(found[k] for k in range(len(grid))), net)
 
 
 def _require_callable(verb: Any, count: int) -> None:

@@ -112,7 +112,7 @@ def simulate_map(
         result, message = (None, run) if isinstance(run, str) else (run, failure(run))
         swept[k] = dataclasses.replace(swept[k], result=result, message=message)
         report(clock.count(1, int(bool(message))))
-    return Sweep(grid.axes, grid.units, tuple(swept))
+    return Sweep(grid.axes, grid.units, tuple(swept), net)
 
 
 _ON_PROCESSOR, _ON_CARD = 8, 1 << 16

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from analysis_cases import CAPACITY, ecn_mod, hollot, two_links
 
-from fluidcc import equilibrium, laws, linearize, load, replace, stability
+from fluidcc import bode, equilibrium, laws, linearize, load, replace, stability
 from fluidcc.analysis.linearize import at_kink
 from fluidcc.analysis.margins import loop_gain, margins, system_margins
 from fluidcc.analysis.roots import approximate_roots, rightmost_roots
@@ -269,6 +269,42 @@ def test_loop_is_the_formula(rates, w_q):
     w = np.geomspace(1e-3, 1e2, 40)
     found = loop_gain(linearize(net), 0)(w)
     np.testing.assert_allclose(found, loop_by_hand(net, 1j * w), rtol=1e-8)
+
+
+def test_bode_is_the_formula_with_its_phase_unwrapped():
+    """Lags of the window, the average and the self-clocking, and a delay: phases add up."""
+    net = hollot(rates="ack", w_q=2e-3)
+    found, eq = bode(net), equilibrium(net)
+    (curve,) = found.curves
+    p, W, R = (getattr(eq.flows["flows"], k)[0] for k in ("mark_probability", "window", "rtt"))
+    a = ((1 - p) / W + p * W / 2) / R
+    K = -CAPACITY * math.log1p(-net.links[0].queue.w_q)
+    w = curve.frequency
+    lags = np.arctan(w / a) + np.arctan(w / K) + np.arctan(w * R) + w * R
+    np.testing.assert_allclose(curve.phase, -np.degrees(lags), rtol=1e-7)
+    np.testing.assert_allclose(curve.magnitude, abs(loop_by_hand(net, 1j * w)), rtol=1e-8)
+
+
+def test_margins_of_bode_are_those_of_stability():
+    """At the gain crossover |L| is 1, and the phase the margin less 180 degrees, with all turns."""
+    net = load("akujobi2002/homogeneous_tcp_250ms")
+    found, judged = bode(net), stability(net)
+    data = found.to_xarray()
+    at = math.log(judged.gain_crossover), np.log(data["frequency"])
+    assert np.interp(*at, np.log(data["magnitude"])) == pytest.approx(0, abs=1e-3)
+    assert np.interp(*at, data["phase"]) == pytest.approx(judged.phase_margin - 180, abs=0.1)
+    assert float(data["phase_margin"]) == judged.phase_margin < -180
+    # the first crossing of the negative axis decides by how much the gain must fall
+    response = found.curves[0].response
+    first = np.flatnonzero((np.diff(np.sign(response.imag)) > 0) & (response.real[1:] < 0))[0]
+    share = response.imag[first] / (response.imag[first] - response.imag[first + 1])
+    factor = -((1 - share) * response.real[first] + share * response.real[first + 1])
+    words = judged.describe_margins()
+    assert f"lags {-judged.phase_margin:.4g} deg beyond -180 deg" in words
+    assert f"fall by a factor of {factor:.3g} ({20 * math.log10(factor):.3g} dB)" in words
+    assert words in repr(judged) and words in repr(found)
+    assert f"{judged.gain_margin:.5g} ({20 * math.log10(judged.gain_margin):.3g} dB)" in repr(found)
+    assert stability(load("hollot2001/slow")).describe_margins() == ""
 
 
 def test_front_has_less_delay_by_the_queueing():

@@ -99,6 +99,7 @@ class Cycles(Result):
     high: float
     branches: tuple[CycleBranch, ...]
     message: str
+    net: Model
 
     @property
     def failure(self) -> str:
@@ -192,7 +193,7 @@ def cycles(
     notes = [] if every else ["no Hopf point in this range, from which cycles could begin"]
     if found.without_equilibrium or not found.certified:
         notes.append("Hopf points may be missing: not all numbers of unstable roots are certified")
-    return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(notes))
+    return Cycles(path, unit_of(net, path), *ends, tuple(branches), "; ".join(notes), net)
 
 
 def _follow_branch(

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.result import View
-from fluidcc.results.axes import PALE, axis_label, fit_scale, legend, over_time
+from fluidcc.results.axes import (
+    PALE,
+    axis_label,
+    fit_scale,
+    legend,
+    legend_above,
+    over_time,
+    parameter_axis,
+    width_of,
+    wrapped,
+)
 from fluidcc.results.blocks import (
     Block,
     Measured,
@@ -20,7 +30,6 @@ from fluidcc.results.blocks import (
     table,
     verdict,
 )
-from fluidcc.results.export import with_unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -141,28 +150,36 @@ class CyclesView(View):
         """Extremes of queues or states, and periods; unstable cycles are hollow."""
         result = self.found
         above, below = figure.subplots(2, 1, sharex=True)
+        axis = parameter_axis(result.net, result.path, result.unit, (result.low, result.high))
         branches = [branch for branch in result.branches if branch.cycles]
         for k, branch in enumerate(branches):
+            values = axis.values(branch.values)
             names = list(branch.cycles[0].links) or list(range(len(branch.cycles[0].states)))
             for j, name in enumerate(names):
                 pairs = [c.links[name].queue if c.links else c.states[name] for c in branch.cycles]
-                colour, label = f"C{k * len(names) + j}", name if k == 0 else None
-                above.fill_between(branch.values, *np.array(pairs).T, color=colour, alpha=PALE)
-                above.plot(branch.values, pairs, "-", color=colour, label=[label, None])
+                colour = f"C{k * len(names) + j}"
+                label = f"{name}: least and greatest" if k == 0 else None
+                above.fill_between(values, *np.array(pairs).T, color=colour, alpha=PALE)
+                above.plot(values, pairs, "-", color=colour, label=[label, None])
             periods = [c.period for c in branch.cycles]
             faces = ["none" if c.stable is False else f"C{k}" for c in branch.cycles]
-            below.plot(branch.values, periods, color=f"C{k}")
-            below.scatter(branch.values, periods, c=faces, edgecolors=f"C{k}", zorder=3)
-            below.plot(branch.hopf, 2 * math.pi / branch.frequency, "k*")
+            below.plot(values, periods, color=f"C{k}")
+            for face, word in ((f"C{k}", "stable"), ("none", "unstable")):
+                chosen = [own == face for own in faces]
+                if any(chosen):
+                    x, y = np.array(values)[chosen], np.array(periods)[chosen]
+                    below.scatter(x, y, c=face, edgecolors=f"C{k}", zorder=3, label=word)
+            place = branch.hopf / axis.scale
+            below.plot(place, 2 * math.pi / branch.frequency, "k*", label="Hopf")
         above.set(
             ylabel=axis_label("links", "queue")
             if any(b.cycles[0].links for b in branches)
             else "state"
         )
-        below.set(xlabel=with_unit(result.path, result.unit), ylabel="period [s]")
+        below.set(xlabel=wrapped(axis.label, width_of(below)), ylabel="period [s]")
         fit_scale(below, result.low, result.high)
-        if branches:
-            legend(above, 3)
+        for ax in (above, below):
+            legend_above(ax)
 
 
 class RelayView(View):

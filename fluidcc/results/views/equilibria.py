@@ -9,9 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.analysis.margins import LoopCurve
+from fluidcc.analysis.scan import DECADE, scale_of
+from fluidcc.analysis.stability import UNSTABLE_LOOP
 from fluidcc.result import View, plain
-from fluidcc.results.axes import MARKERS, PALE, abreast, add_delay, fit_scale, from_zero, legend
+from fluidcc.results.axes import (
+    MARKERS,
+    PALE,
+    STABLE,
+    abreast,
+    add_delay,
+    fit_scale,
+    from_zero,
+    legend,
+    legend_above,
+    parameter_axis,
+    width_of,
+    wrapped,
+)
 from fluidcc.results.blocks import (
     DASH,
     Block,
@@ -25,7 +39,6 @@ from fluidcc.results.blocks import (
     table,
     verdict,
 )
-from fluidcc.results.export import with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -205,7 +218,7 @@ def _named(name: str, value: Any) -> list[tuple[str, Any]]:
 
 
 _SHOWN = 8  # roots
-_VIEW = ((-2.2, 1.4), (-1.9, 1.4))  # limits of the Nyquist plot, which show the margins
+_VIEW = ((-2.2, 1.4), (-1.9, 2.6))  # of the Nyquist plot: the margins, and the legend above them
 
 
 def root(rightmost: complex | None, unstable: int | None) -> dict[str, Measured]:
@@ -223,6 +236,38 @@ def period(frequency: float | None) -> Number:
     return Number(2 * math.pi / abs(frequency) if frequency else None)
 
 
+def decibels(gain: Any) -> Any:
+    """A factor in decibels."""
+    return 20 * np.log10(gain)
+
+
+def judged(result: Any) -> list[Block]:
+    """The verdict on stability, and what there is to say on it and on the margins."""
+    message = result.message.replace(UNSTABLE_LOOP, result.describe_margins())
+    if result.unstable is None:
+        why = message.removeprefix(result.equilibrium.message).removeprefix("; ")
+        unknown = verdict(None, f"Stability: unknown ({result.status})")
+        return [unknown, *lines(why, tone="bold")]
+    certificate = f"certified by the argument principle in {result.proof}"
+    proof = certificate if result.certified else "not certified"
+    unstable = f"unstable, {result.unstable} roots in the right half plane"
+    text = {True: "stable", False: unstable, None: "undetermined"}[result.stable]
+    return [verdict(result.stable, f"Stability: {text} ({proof})"), *lines(message, tone="bold")]
+
+
+def margin_table(result: Any) -> list[Block]:
+    """Margins with the frequencies of their crossovers; the gain margin in decibels too."""
+    if result.unstable is None:
+        return []
+    margins, gain = table("Margins", "margin", "value", ("at", "rad/s")), result.gain_margin
+    crossover = Number(result.gain_crossover)
+    factor = DASH if gain is None else f"{number(gain)} ({number(float(decibels(gain)), 3)} dB)"
+    margins.add_row("gain", factor, Number(result.phase_crossover))
+    margins.add_row("phase [deg]", Number(result.phase_margin), crossover)
+    margins.add_row("delay [s]", Number(result.delay_margin), crossover)
+    return [margins]
+
+
 class StabilityView(View):
     """The verdict, margins and roots; the Nyquist curve of a network with a linearisation."""
 
@@ -235,26 +280,12 @@ class StabilityView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The verdict, margins and rightmost roots."""
-        result, equilibrium = self.found, self.found.equilibrium.tables()
-        if result.unstable is None:
-            why = result.message.removeprefix(result.equilibrium.message).removeprefix("; ")
-            unknown = verdict(None, f"Stability: unknown ({result.status})")
-            return [*equilibrium, unknown, *lines(why, tone="bold")]
-        certificate = f"certified by the argument principle in {result.proof}"
-        proof = certificate if result.certified else "not certified"
-        unstable = f"unstable, {result.unstable} roots in the right half plane"
-        text = {True: "stable", False: unstable, None: "undetermined"}[result.stable]
-        judged = verdict(result.stable, f"Stability: {text} ({proof})")
-        margins = table("Margins", "margin", "value", ("at", "rad/s"))
-        crossover = Number(result.gain_crossover)
-        margins.add_row("gain", Number(result.gain_margin), Number(result.phase_crossover))
-        margins.add_row("phase [deg]", Number(result.phase_margin), crossover)
-        margins.add_row("delay [s]", Number(result.delay_margin), crossover)
+        result = self.found
         roots = table("Rightmost roots", ("real", "1/s"), ("imaginary", "rad/s"), ("period", "s"))
         for s in map(complex, result.roots[:_SHOWN]):
             roots.add_row(Number(s.real, 8), Number(s.imag, 8), period(s.imag))
-        shown = [margins, roots] if len(result.roots) else [margins]
-        return [*equilibrium, judged, *lines(result.message, tone="bold"), *shown]
+        shown = [roots] if len(result.roots) else []
+        return [*result.equilibrium.tables(), *judged(result), *margin_table(result), *shown]
 
     def numbers(self) -> dict[str, Measured]:
         """Number of unstable roots, the rightmost root, and margins."""
@@ -279,7 +310,7 @@ class StabilityView(View):
         left, *right = abreast(figure, self.size[1])
         _roots(left, result)
         for ax in right:
-            _nyquist(ax, result, result.curves())
+            draw_nyquist(ax, result)
 
 
 def _roots(ax: "Axes", result: Any) -> None:
@@ -297,38 +328,38 @@ def _roots(ax: "Axes", result: Any) -> None:
     legend(ax)
 
 
-def _nyquist(ax: "Axes", result: Any, curves: Sequence[LoopCurve]) -> None:
+def draw_nyquist(ax: "Axes", result: Any) -> None:
+    """The loop gain in the complex plane with -1, the unit circle and the margins."""
     names = result.equilibrium.net.link_names
-    for k, curve in enumerate(curves):
+    for k, curve in enumerate(result.curves()):
         x, y = np.real(curve.response), np.imag(curve.response)
-        ax.plot(x, y, color=f"C{k}", label="loop gain L(iω)" if not k else None)
+        ax.plot(x, y, color=f"C{k}", label=f"L(iω), cut at {names[curve.link]}")
     circle = np.exp(1j * np.linspace(0, 2 * math.pi, 361))
     ax.plot(np.real(circle), np.imag(circle), color="0.6", linewidth=0.7, linestyle=":")
     ax.plot(-1, 0, "k+", markersize=8, label="-1")
-    _margins(ax, result)
+    _mark_margins(ax, result)
     ax.set(xlim=_VIEW[0], ylim=_VIEW[1], aspect="equal")
     ax.set(xlabel="real part of the loop gain", ylabel="imaginary part of the loop gain")
-    cut = names[0] if len(names) == 1 else "each link"
-    ax.set_title(f"loop cut at the signal of {cut}")
-    legend(ax, loc="lower left", fontsize=6, frameon=True, framealpha=0.8, edgecolor="none")
+    ax.legend(loc="upper left", fontsize=6)
 
 
-def _margins(ax: "Axes", result: Any) -> None:
+def _mark_margins(ax: "Axes", result: Any) -> None:
     """Crossings of the loop with the negative real axis and the unit circle, and its margins."""
     from matplotlib.patches import Arc
 
     gain, phase = result.gain_margin, result.phase_margin
     if gain is not None:
         ax.plot([-1, -1 / gain], [0, 0], color="C1", linestyle="-", linewidth=2, alpha=0.7)
-        label = f"gain margin {gain:.3g} at {result.phase_crossover:.3g} rad/s"
+        label = f"gain margin {gain:.3g} ({decibels(gain):.3g} dB)"
+        label += f" at {result.phase_crossover:.3g} rad/s"
         ax.plot(-1 / gain, 0, "s", color="C1", label=label)
     if phase is not None:
         angle = math.radians(phase) - math.pi
         low, high = sorted((180.0, 180.0 + phase))
         ax.add_patch(Arc((0, 0), 2, 2, theta1=low, theta2=high, color="C2", linewidth=2))
-        delay = f", delay margin {result.delay_margin:.3g} s" if result.delay_margin else ""
-        label = f"phase margin {phase:.3g} deg at {result.gain_crossover:.3g} rad/s{delay}"
+        label = f"phase margin {phase:.3g} deg at {result.gain_crossover:.3g} rad/s"
         ax.plot(math.cos(angle), math.sin(angle), "o", color="C2", label=label)
+        ax.plot([], [], " ", label=f"delay margin {result.delay_margin:.3g} s")
 
 
 _NON_SMOOTH = (
@@ -364,7 +395,7 @@ class CrossingsView(View):
         )  # fmt: skip
         for c in result.crossings:
             numbers = (Number(c.value, 10), Number(c.frequency, 8), period(c.frequency))
-            kind = c.criticality or ("non-smooth" if c.jump else DASH)
+            kind = c.criticality or (c.reason or "non-smooth" if c.jump else DASH)
             changes.add_row(*numbers, c.becomes, kind)
         if result.crossings:
             out.append(changes)
@@ -397,25 +428,47 @@ class CrossingsView(View):
         }
 
     def draw(self, figure: "SubFigure") -> None:
-        """Stable and unstable parts of the range, and the frequencies at its changes."""
+        """Stable and unstable parts of the range, and its changes with their frequencies."""
         ax, result = figure.subplots(), self.found
-        edges = [result.low, *(c.value for c in result.crossings), result.high]
-        stable = result.stable_at_low
-        for low, high in itertools.pairwise(edges):
-            word, colour = ("stable", "C2") if stable else ("unstable", "C1")
-            ax.axvspan(low, high, color=colour, alpha=PALE, linewidth=0, label=word)
-            stable = not stable
+        axis = parameter_axis(result.net, result.path, result.unit, (result.low, result.high))
+        low, high = axis.values((result.low, result.high))
+        for left, right, stable in _stretches(result):
+            colour, word = (STABLE, "stable") if stable else (_UNSTABLE, "unstable")
+            ends = axis.values((left, right))
+            ax.axvspan(*ends, color=colour, linewidth=0, zorder=0, label=word)
         for gap in result.without_equilibrium:
-            ax.axvspan(gap.low, gap.high, color="0.8", label=gap.status)
-        values = [c.value for c in result.crossings]
-        ax.plot(values, [c.frequency for c in result.crossings], "ko")
-        fit_scale(ax, result.low, result.high)
-        if values:
+            ends = axis.values((gap.low, gap.high))
+            word = f"undetermined ({gap.status})"
+            ax.axvspan(*ends, color=_UNKNOWN, linewidth=0, zorder=0, label=word)
+        for c in result.crossings:
+            (value,) = axis.values((c.value,))
+            kind = ", ".join(filter(None, ["Hopf" if c.frequency else "fold", c.criticality]))
+            word, style = (c.reason or "change of regime", "C1s") if c.jump else (kind, "C0o")
+            ax.axvline(value, color=style[:2], linewidth=0.8)
+            ax.plot(value, math.nan if c.frequency is None else c.frequency, style, label=word)
+        fit_scale(ax, low, high, "x", DECADE)
+        if any(c.frequency for c in result.crossings):
             from_zero(ax)
-        ax.set_xlim(result.low, result.high)
-        ax.set(xlabel=with_unit(result.path, result.unit), ylabel="frequency [rad/s]")
-        unique = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-        ax.legend(unique.values(), unique.keys())
+        else:
+            ax.set_yticks([])
+        ax.set_xlim(low, high)
+        label = wrapped(axis.label, width_of(ax))
+        ax.set(xlabel=label, ylabel="frequency [rad/s]")
+        legend_above(ax)
+
+
+def _stretches(result: Any) -> list[tuple[float, float, bool]]:
+    """Parts of the range between crossings and gaps that are known to be stable or not."""
+    events = [(c.value, c.value, c) for c in result.crossings]
+    events += [(gap.low, gap.high, None) for gap in result.without_equilibrium]
+    out, left, stable = [], result.low, result.stable_at_low
+    for begin, end, crossing in [*sorted(events, key=lambda e: e[0]), (result.high,) * 2 + (None,)]:
+        if stable is None and crossing is not None:
+            stable = crossing.becomes == "unstable"
+        if stable is not None and begin > left:
+            out.append((left, begin, stable))
+        left, stable = end, None if crossing is None else crossing.becomes == "stable"
+    return out
 
 
 class BoundaryView(View):
@@ -435,7 +488,7 @@ class BoundaryView(View):
         for c in result.curves:
             known = c.frequency[np.isfinite(c.frequency)].tolist()
             curves.add_row(
-                "non-smooth" if c.kind == "jump" else c.kind, str(len(c.x)),
+                (c.reason or "non-smooth") if c.kind == "jump" else c.kind, str(len(c.x)),
                 span(c.x.tolist()), span(c.y.tolist()),
                 span(known) if known else DASH, f"{c.below} | {c.above}",
                 "closed" if c.closed else ", ".join(_ENDS[end] for end in c.ends),
@@ -454,23 +507,98 @@ class BoundaryView(View):
         }
 
     def draw(self, figure: "SubFigure") -> None:
-        """Curves over both parameters, and the stable and unstable points of the grid."""
+        """Curves over both parameters, named by their kind, and the region that is stable."""
         ax, result = figure.subplots(), self.found
-        for kind, style in (("hopf", "C0-"), ("fold", "C3-"), ("jump", "C4--")):
-            curves = [c for c in result.curves if c.kind == kind]
-            for k, curve in enumerate(curves):
-                ax.plot(curve.x, curve.y, style, label=kind if k == 0 else None)
+        axes = [
+            parameter_axis(result.net, *parts)
+            for parts in zip(result.paths, result.units, result.ranges, strict=True)
+        ]
+        _shade(ax, result, [axis.scale for axis in axes])
+        kinds: dict[tuple[str, str], list[Any]] = {}
+        for curve in result.curves:
+            kinds.setdefault((curve.kind, curve.reason), []).append(curve)
+        jumps = itertools.count()
+        for (kind, reason), curves in kinds.items():
+            known = np.concatenate([c.frequency[np.isfinite(c.frequency)] for c in curves])
+            name = {"hopf": "Hopf", "fold": "fold"}.get(kind, reason or "change of regime")
+            turn = f", {_range(known)} rad/s" if kind != "fold" and known.size else ""
+            style = {"hopf": "C0-", "fold": "C3-"}.get(kind) or f"C{_JUMPS[next(jumps) % 4]}--"
+            for curve in curves:
+                x, y = (axis.values(v) for axis, v in zip(axes, (curve.x, curve.y), strict=True))
+                ax.plot(x, y, style, label=f"{name}{turn}")
         for curve in result.secondary:
-            ax.plot(curve.x, curve.y, color="0.8", linewidth=0.8, zorder=0)
-        x, y = np.meshgrid(*result.grid, indexing="ij")
-        for marker, chosen, word in ((".", result.unstable == 0, "stable"),
-                                     ("x", result.unstable > 0, "unstable")):  # fmt: skip
-            ax.plot(
-                x[chosen], y[chosen], marker, color="0.6", markersize=4, label=word, linestyle=""
-            )
-        for axis, (low, high) in zip("xy", result.ranges, strict=True):
-            fit_scale(ax, low, high, axis)
-            getattr(ax, f"set_{axis}lim")(low, high)
-        labels = [with_unit(p, u) for p, u in zip(result.paths, result.units, strict=True)]
-        ax.set(xlabel=labels[0], ylabel=labels[1])
-        ax.legend()
+            x, y = (axis.values(v) for axis, v in zip(axes, (curve.x, curve.y), strict=True))
+            ax.plot(x, y, color="0.6", linewidth=0.7, label="more roots cross")
+        for side, axis, ends in zip("xy", axes, result.ranges, strict=True):
+            low, high = axis.values(ends)
+            fit_scale(ax, low, high, side, DECADE)
+            getattr(ax, f"set_{side}lim")(low, high)
+        ax.set(xlabel=wrapped(axes[0].label, width_of(ax)), ylabel=wrapped(axes[1].label, 3.0))
+        legend_above(ax)
+
+
+_JUMPS = (1, 4, 6, 2)  # colours of changes of regime
+_UNSTABLE, _UNKNOWN = "#fbe3d6", "0.85"
+_FINE = 400  # points each way at which a region is shaded
+
+
+def _range(values: np.ndarray) -> str:
+    """The range of some numbers to two digits."""
+    return " to ".join(dict.fromkeys(f"{v:.2g}" for v in (values.min(), values.max())))
+
+
+def _shade(ax: "Axes", result: Any, scales: Sequence[float]) -> None:
+    """Shade what is stable, unstable and unknown between the curves of a boundary.
+
+    The curves divide the plane into parts; each point is as the nearest node of the grid in its
+    part, whose unstable roots were counted. A part without a node differs from its neighbour.
+    """
+    from matplotlib.colors import ListedColormap
+    from scipy.ndimage import distance_transform_edt, label
+
+    ends = [scale_of(*pair) for pair in result.ranges]
+
+    def places(curve: Any) -> np.ndarray:
+        """Points (k, 2) on the fine grid, without holes between them."""
+        at = [[s.share(float(v)) for v in c] for s, c in zip(ends, (curve.x, curve.y), strict=True)]
+        dense = np.linspace(0, len(curve.x) - 1, 4 * _FINE + len(curve.x))
+        shares = np.array([np.interp(dense, np.arange(len(curve.x)), row) for row in at])
+        return np.clip(np.rint(shares.T * (_FINE - 1)).astype(int), 0, _FINE - 1)
+
+    def nearest(known: np.ndarray) -> np.ndarray:
+        """At each point what is known at the nearest one at which it is not negative."""
+        near: Any = distance_transform_edt(known < 0, return_distances=False, return_indices=True)
+        return known[tuple(near)]
+
+    free = np.ones((_FINE, _FINE), bool)
+    for curve in result.curves:
+        free[tuple(places(curve).T)] = False
+    divided: Any = label(free)
+    parts, count = divided
+    nodes = [
+        np.rint([s.share(v) * (_FINE - 1) for v in at.tolist()]).astype(int)
+        for s, at in zip(ends, result.grid, strict=True)
+    ]
+    i, j = (v.ravel() for v in np.meshgrid(*nodes, indexing="ij"))
+    states = np.where(np.isnan(result.unstable), 2, result.unstable > 0).astype(int).ravel()
+    shown = np.full((_FINE, _FINE), -1)
+    for part in range(1, count + 1):
+        own = parts[i, j] == part
+        if own.any():
+            known = np.full(parts.shape, -1)
+            known[i[own], j[own]] = states[own]
+            shown = np.where(parts == part, nearest(known), shown)
+    near = nearest(shown)
+    shown = np.where(shown >= 0, shown, np.where(free, np.array([1, 0, 2])[near], near))
+    colours = {"stable": STABLE, "unstable": "white", "undetermined": _UNKNOWN}
+    edges = [
+        np.array([s.value(t) for t in np.linspace(0, 1, _FINE)]) / scale
+        for s, scale in zip(ends, scales, strict=True)
+    ]
+    ax.pcolormesh(
+        *edges, shown.T, cmap=ListedColormap([*colours.values()]), vmin=0, vmax=2, zorder=0,
+        rasterized=True, shading="nearest",
+    )  # fmt: skip
+    for k, (word, colour) in enumerate(colours.items()):
+        if np.any(shown == k):
+            ax.plot([], [], "s", color=colour, markeredgecolor="0.6", label=word, linestyle="")

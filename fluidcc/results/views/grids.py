@@ -1,14 +1,24 @@
 """Views of results over grids: sweeps and stability maps."""
 
 import math
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from fluidcc.result import Result, View
-from fluidcc.results.axes import MARKERS, fit_scale, is_narrow, legend
+from fluidcc.results.axes import (
+    MARKERS,
+    STABLE,
+    ParameterAxis,
+    are_numbers,
+    fit_scale,
+    is_narrow,
+    legend_above,
+    parameter_axis,
+    width_of,
+    wrapped,
+)
 from fluidcc.results.blocks import (
     Block,
     Cell,
@@ -21,6 +31,7 @@ from fluidcc.results.blocks import (
 )
 from fluidcc.results.export import columns, scaled, with_unit
 from fluidcc.results.views.equilibria import root
+from fluidcc.results.views.runs import COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -29,7 +40,7 @@ if TYPE_CHECKING:
 _FEW = 4  # most numbers per point along another dimension that have a column each
 _HIDDEN = ("failed", "message")  # variables of points that are reported elsewhere
 _MOST = 8  # panels
-_LETTERS = 22  # per line of an axis label
+_HEIGHT, _TALL = 1.7, 3.0  # of a panel and of a map [inch]
 _FLAGS = ("failed", "stable", "certified", "proven")
 _MAP = ("root_real", "stable")
 _FIRST = (
@@ -49,13 +60,28 @@ class Panel(NamedTuple):
     unit: str
 
 
+LEVEL_STYLES = {
+    "": ("C0", "o", "-"), "mean": ("C0", "", "-"), "population": ("0.4", "", "--"),
+    "trains": ("C2", "^", ":"), "packets": ("C1", "o", ""),
+}  # fmt: skip
+"""Colour, marker and line of each level of description in the panel of a quantity."""
+
+
 class SweepView(View):
     """Results over a grid: a line for each point, a panel for each quantity over the last axis."""
 
     @property
     def size(self) -> Any:
         """Two panels per row, one for each quantity."""
-        return 1.7 * math.ceil(len(self._panels()) / 2) + 0.3, 2
+        return _HEIGHT * math.ceil(len(self._panels()) / 2) + 0.5, 2
+
+    def _axis(self, path: str) -> ParameterAxis:
+        """The axis of a parameter of the grid."""
+        found = self.found
+        sized = any(other.endswith("packet_size") for other in found.axes)
+        return parameter_axis(
+            None if sized else found.net, path, found.units[path], found.axes[path]
+        )
 
     def _numbers(self, point: Any) -> dict[str, Measured] | None:
         """The numbers of a point; None if it failed."""
@@ -95,56 +121,79 @@ class SweepView(View):
         out.hidden = len(result.points) - len(points)
         return [out]
 
-    def _panels(self) -> dict[str, Panel]:
-        """The quantities of a sweep; raises TypeError if there are none to draw."""
-        out = {}
-        for name, measured in self._measured(self.found.points).items():
-            values, halves = np.array([(m.value, m.half) for m in measured], float).T
-            out[name] = Panel(values, halves, measured[0].unit)
+    def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
+        """The numbers of a point by quantity and level of description."""
+        if isinstance(point.result, Result):
+            return point.result.view.levels()
+        return {name: {"": value} for name, value in (self._numbers(point) or {}).items()}
+
+    def _panels(self) -> dict[str, dict[str, Panel]]:
+        """The quantities of a sweep by level; raises TypeError if there are none to draw."""
+        by_point = [self._levels(point) for point in self.found.points]
+        out: dict[str, dict[str, Panel]] = {}
+        for name, level in dict.fromkeys((n, k) for p in by_point for n in p for k in p[n]):
+            known = [p.get(name, {}).get(level) for p in by_point]
+            numbers = [(m.value, m.half) if m else (None, None) for m in known]
+            values, halves = np.array(numbers, float).T
+            if level and not np.isfinite(values).any():
+                continue
+            unit = next(m.unit for m in known if m)
+            out.setdefault(name, {})[level] = Panel(values, halves, unit)
         if not out:
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return out
 
+    def _line_label(self, others: list[str], line: int) -> str:
+        """Values of the other parameters on a line of the picture, with units."""
+        if not others:
+            return ""
+        axes, parts = self.found.axes, []
+        indices = np.unravel_index(line, [len(axes[path]) for path in others])
+        for path, k in zip(others, indices, strict=True):
+            axis = self._axis(path)
+            (value,) = axis.values((axes[path][int(k)],))
+            shown = f"{value:.4g}" if are_numbers((value,)) else str(value)
+            unit = "" if axis.unit in ("", "1") else f" {axis.unit}"
+            parts.append(f"{path.split('.')[-1]} = {shown}{unit}")
+        return ", ".join(parts)
+
     def draw(self, figure: "SubFigure") -> None:
-        """Each quantity over the last axis; one line for each value of the others."""
+        """Each quantity over the last axis; one line for each value of the others and each level
+        of description.
+        """
         sweep, panels = self.found, self._panels()
         *others, along = sweep.axes
-        x = sweep.axes[along]
+        axis = self._axis(along)
+        x = axis.values(sweep.axes[along])
         width = 1 if is_narrow(figure) else 2
         rows = math.ceil(len(panels) / width)
         axes = figure.subplots(rows, width, squeeze=False, sharex=True).ravel()
-        for ax, (name, panel) in zip(axes, panels.items(), strict=False):
-            scale, unit = scaled(panel.values.tolist(), panel.unit)
-            lines = panel.values.reshape(-1, len(x)) / scale
-            halves = panel.halves.reshape(-1, len(x)) / scale
-            for k, (line, half) in enumerate(zip(lines, halves, strict=True)):
-                mark, spread = MARKERS[k % len(MARKERS)], None if np.isnan(half).all() else half
-                ax.errorbar(
-                    x, line, yerr=spread, marker=mark, label=_line_label(sweep, others, k) or None
-                )
-            ax.set(ylabel=textwrap.fill(with_unit(name.replace("_", " "), unit), _LETTERS))
+        for ax, (name, levels) in zip(axes, panels.items(), strict=False):
+            known = [value for panel in levels.values() for value in panel.values.tolist()]
+            scale, unit = scaled(known, next(iter(levels.values())).unit)
+            for level, panel in levels.items():
+                lines = panel.values.reshape(-1, len(x)) / scale
+                halves = panel.halves.reshape(-1, len(x)) / scale
+                for k, (line, half) in enumerate(zip(lines, halves, strict=True)):
+                    colour, mark, style = LEVEL_STYLES[level]
+                    own = {"color": colour, "linestyle": style} if level and not others else {}
+                    own |= {"color": f"C{k}", "linestyle": style} if level and others else {}
+                    label = ", ".join(filter(None, [self._line_label(others, k), level]))
+                    ax.errorbar(
+                        x, line, yerr=None if np.isnan(half).all() else half, label=label or None,
+                        marker=mark if level else MARKERS[k % len(MARKERS)], **own,
+                    )  # fmt: skip
+            ax.set(ylabel=wrapped(with_unit(name.replace("_", " "), unit), _HEIGHT - 0.3))
             fit_scale(ax, x[0], x[-1])
         for ax in axes[len(panels) :]:
             ax.set_visible(False)
         for ax in axes[max(len(panels) - width, 0) : len(panels)]:
-            ax.set(xlabel=with_unit(along, sweep.units[along]))
+            ax.set(xlabel=wrapped(axis.label, width_of(ax)))
             ax.xaxis.set_tick_params(labelbottom=True)
-        if any(np.isfinite(panel.halves).any() for panel in panels.values()):
-            axes[0].set_title(self._interval())
-        if others:
-            legend(axes[0])
-
-
-def _line_label(sweep: Any, others: list[str], line: int) -> str:
-    """Values of the other parameters on a line of the picture, with units."""
-    if not others:
-        return ""
-    indices = np.unravel_index(line, [len(sweep.axes[path]) for path in others])
-    parts = []
-    for path, k in zip(others, indices, strict=True):
-        unit = "" if sweep.units[path] in ("", "1") else f" {sweep.units[path]}"
-        parts.append(f"{path.split('.')[-1]} = {sweep.axes[path][int(k)]}{unit}")
-    return ", ".join(parts)
+        every = [panel for levels in panels.values() for panel in levels.values()]
+        if any(np.isfinite(panel.halves).any() for panel in every):
+            figure.suptitle(self._interval(), fontsize=8)
+        legend_above(axes[0])
 
 
 class SweepDataView(SweepView):
@@ -182,8 +231,26 @@ class SweepDataView(SweepView):
         numbers = all(np.asarray(values).dtype.kind in "iuf" for values in axes.values())
         return len(axes) == 2 and on_grid and numbers
 
-    def _panels(self) -> dict[str, Panel]:
+    def _compared(self) -> dict[str, dict[str, Panel]]:
+        """The quantities of comparisons by level of description."""
+        data, out = self.found.data.transpose(..., *self.found.axes), {}
+        for k, name in enumerate(data["quantity"].values.tolist()):
+            own = data.isel(quantity=k)
+            for level, fields in COLUMNS.items():
+                values, halves = (
+                    np.ravel(own[field] if field in own else np.full(own["failed"].shape, np.nan))
+                    for field in fields
+                )
+                if np.isfinite(values).any():
+                    unit = str(own["unit"].values)
+                    label = ": ".join(name.split(".")[1:])
+                    out.setdefault(label, {})[level] = Panel(values, halves, unit)
+        return out
+
+    def _panels(self) -> dict[str, dict[str, Panel]]:
         """The variables that are drawn."""
+        if "quantity" in self.found.data.dims:
+            return self._compared()
         import xarray as xr
 
         from fluidcc.packets.accounts import half_width
@@ -193,7 +260,7 @@ class SweepDataView(SweepView):
             str(k) for k, v in data.data_vars.items() if v.dtype.kind in "iuf" and _few(v, axes)
         ]
         numeric = [name for name in numeric if name not in _FLAGS]
-        out: dict[str, Panel] = {}
+        out: dict[str, dict[str, Panel]] = {}
         for name in [name for name in _FIRST if name in numeric] or numeric:
             mean = data[name].transpose(..., *axes)
             halves = xr.full_like(mean, math.nan, dtype=float)
@@ -205,7 +272,7 @@ class SweepDataView(SweepView):
             for (column, unit, values), (_, _, half) in zip(means, spreads, strict=True):
                 if column.startswith(name):
                     panel = Panel(np.array(values, float), np.array(half, float), unit)
-                    out[column.replace("_", " ")] = panel
+                    out[column.replace("_", " ")] = {"": panel}
         if not out:
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return dict(list(out.items())[:_MOST])
@@ -218,7 +285,8 @@ class SweepDataView(SweepView):
         result = self.found
         data = result.data.transpose(*result.axes, ...)
         stable = np.nan_to_num(data["stable"].values, nan=-1)
-        _growth_map(figure, result.axes, result.units, data["root_real"].values, stable)
+        axes = {path: self._axis(path) for path in result.axes}
+        _growth_map(figure, result.axes, axes, data["root_real"].values, stable)
 
 
 def _few(variable: Any, axes: Sequence[str]) -> bool:
@@ -249,7 +317,8 @@ class MapView(SweepView):
         """Growth rates over one or two parameters, and the undetermined points."""
         result = self.found
         rate = np.real(result.grid("rightmost"))
-        _growth_map(figure, result.axes, result.units, rate, result.grid("stable"))
+        axes = {path: self._axis(path) for path in result.axes}
+        _growth_map(figure, result.axes, axes, rate, result.grid("stable"))
 
 
 def _unevenness(values: np.ndarray) -> float:
@@ -272,7 +341,7 @@ def _edges(values: np.ndarray, *, log: bool) -> np.ndarray:
 def _growth_map(
     figure: "SubFigure",
     over: Mapping[str, Any],
-    units: Mapping[str, str],
+    axes: Mapping[str, ParameterAxis],
     rate: np.ndarray,
     stable: np.ndarray,
 ) -> None:
@@ -284,18 +353,22 @@ def _growth_map(
     if len(over) > 2:
         raise TypeError(f"a map over {len(over)} parameters has no picture: choose two")
     ax = figure.subplots()
-    x, *others = (np.asarray(values, float) for values in over.values())
-    labels = [with_unit(path, units[path]) for path in over]
+    x, *others = (np.asarray(axes[path].values(values), float) for path, values in over.items())
+    first, *second = (axis.label for axis in axes.values())
     words = {} if np.isfinite(rate).any() else {"stable": -0.5, "unstable": 0.5}
     if words:
         rate = np.select([stable == 1, stable == 0], [*words.values()], np.nan)
     if not others:
         ax.plot(x, rate, ".-")
         ax.axhline(0.0, color="0.6", linewidth=0.8)
-        ax.set(xlabel=labels[0], ylabel="" if words else "growth rate [1/s]")
+        label = wrapped(first, width_of(ax))
+        ax.set(xlabel=label, ylabel="" if words else "growth rate [1/s]")
         if words:
             ax.set_yticks([*words.values()], [*words])
+        ax.axhspan(ax.get_ylim()[0], 0.0, color=STABLE, linewidth=0, zorder=0, label="stable")
+        ax.margins(y=0)
         fit_scale(ax, x[0], x[-1])
+        legend_above(ax)
         return
     y = others[0]
     known = rate[np.isfinite(rate)]
@@ -306,15 +379,16 @@ def _growth_map(
     between = known.size and known.min() < 0 < known.max() and min(rate.shape) > 1
     if between and not words:
         ax.contour(x, y, rate.T, levels=[0.0], colors="black", linewidths=1.0)
+        ax.plot([], [], "k-", linewidth=1.0, label="limit of stability")
     i, j = np.nonzero(stable < 0)
-    ax.plot(x[i], y[j], "x", color="0.6", markersize=4, linestyle="", label="undetermined")
+    if i.size:
+        ax.plot(x[i], y[j], "x", color="0.6", markersize=4, linestyle="", label="undetermined")
     for word, value in words.items():
         ax.plot([], [], "s", color=image.to_rgba(np.array([value]))[0], linestyle="", label=word)
     if not words:
-        figure.colorbar(image, ax=ax, label="growth rate [1/s]")
+        figure.colorbar(image, ax=ax, label="growth rate [1/s], stable below 0")
     for axis, log in zip("xy", logs, strict=True):
         if log:
             getattr(ax, f"set_{axis}scale")("log")
-    ax.set(xlabel=labels[0], ylabel=labels[1])
-    if i.size or words:
-        legend(ax, frameon=bool(words), framealpha=0.9, edgecolor="none")
+    ax.set(xlabel=wrapped(first, width_of(ax)), ylabel=wrapped(second[0], _TALL))
+    legend_above(ax)

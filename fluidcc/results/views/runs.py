@@ -279,7 +279,7 @@ class TrainsView(PacketsView):
         legend(ax, 3)
 
 
-_COLUMNS = {
+COLUMNS = {
     "mean": ("equilibrium", ""), "population": ("population", ""),
     "trains": ("trains", "trains_ci95"), "packets": ("packets", "ci95"),
 }  # fmt: skip
@@ -307,7 +307,7 @@ class ComparisonView(View):
             "quantity", "unit", *heads, *([("* - packets", "%")] if compared else []),
         )  # fmt: skip
         for row in both.rows:
-            shown = (_COLUMNS[level] for level in both.levels)
+            shown = (COLUMNS[level] for level in both.levels)
             values = [
                 Measured(getattr(row, value), half=getattr(row, half) if half else None)
                 for value, half in shown
@@ -335,6 +335,16 @@ class ComparisonView(View):
         for row in self.found.rows:
             out[f"{row.name} (recommended)"] = Measured(row.recommended, row.unit)
             out[f"{row.name} (packets)"] = Measured(row.packets, row.unit, row.ci95)
+        return out
+
+    def levels(self) -> dict[str, dict[str, Measured]]:
+        """Each quantity at each level that was asked for."""
+        out: dict[str, dict[str, Measured]] = {}
+        for row in self.found.rows:
+            own = out.setdefault(": ".join(row.name.split(".")[1:]), {})
+            for level in self.found.levels:
+                value, half = (getattr(row, name, None) for name in COLUMNS[level])
+                own[level] = Measured(value, row.unit, half)
         return out
 
     def draw(self, figure: "SubFigure") -> None:
@@ -382,7 +392,7 @@ def _queues(ax: "Axes", both: Any) -> None:
             ax.plot(both.fluid.time, queue, "-", color=colour, label=f"{name}: fluid")
         row, span = rows[f"links.{name}.queue"], [both.warmup, both.until]
         for level, style in (("packets", "--"), ("trains", "-.")):
-            mean, half = (getattr(row, field) for field in _COLUMNS[level])
+            mean, half = (getattr(row, field) for field in COLUMNS[level])
             if mean is not None:
                 half, colour = half or 0.0, _colour(k, level)
                 ax.fill_between(span, mean - half, mean + half, color=colour, alpha=2 * PALE)
@@ -431,11 +441,11 @@ def _windows(ax: "Axes", both: Any) -> None:
 def _goodputs(ax: "Axes", both: Any) -> None:
     """Goodput of a flow of each group, at every level."""
     rows = [row for row in both.rows if row.name.endswith(".goodput")]
-    known = [getattr(row, _COLUMNS[level][0]) for row in rows for level in both.levels]
+    known = [getattr(row, COLUMNS[level][0]) for row in rows for level in both.levels]
     scale, unit = scaled(known, "bit/s")
     width = 0.8 / len(both.levels)
     for i, level in enumerate(both.levels):
-        value, half = _COLUMNS[level]
+        value, half = COLUMNS[level]
         heights = [_scaled(getattr(row, value), scale, math.nan) for row in rows]
         halves = [_scaled(getattr(row, half), scale, 0.0) for row in rows] if half else None
         places = np.arange(len(rows)) + (i - (len(both.levels) - 1) / 2) * width
