@@ -18,6 +18,7 @@ import typer
 from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import read_standard_input, writable
+from fluidcc.results.export import DATA, PICTURES
 from fluidcc.scenario.parsing import Faults, count, seconds, value_of
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ SCENARIO = word(None, ONE_SCENARIO, autocompletion=completed)
 CHANGES = several("PATH=VALUE", "Change a parameter. Repeatable.", "--set")
 OVER = several("PATH=A:B:STEP|v1,v2", "Sweep a parameter. Repeat for a grid.", "--over")
 JSON = flag("Print one JSON object.")
-OUT = file("Write the result: .nc, .csv, or its tables as .tex.")
+OUT = file("Write the result: .nc, .csv, .json, or its tables as .tex.")
 PLOT = file("Draw the result: .png, .pdf or .svg.")
 UNTIL = text("TIME", "End of the run [s].", "60")
 WARMUP = text("TIME", "Statistics start here [s]. [default: --until / 3]", "")
@@ -131,8 +132,6 @@ SEEDS = text("K", "Packet runs: seeds 1 to K.", "5")
 FAST_CPU = flag("Compile integration loops as a whole.", "--fast-cpu/--no-fast-cpu", default=True)
 
 
-_DATA = (".nc", ".csv", ".tex")
-_PICTURES = (".png", ".pdf", ".svg")
 _MOST, _MOST_CHUNKED = 100_000, 10_000_000  # points of a grid
 
 
@@ -339,7 +338,7 @@ def end_of(until: str, faults: Faults) -> float:
 
 def _check_files(out: Path | None, plot: Path | None, faults: Faults) -> None:
     """Note endings that are not known and files that cannot be written, before anything runs."""
-    for option, path, endings in (("--out", out, _DATA), ("--plot", plot, _PICTURES)):
+    for option, path, endings in (("--out", out, DATA), ("--plot", plot, PICTURES)):
         if path is not None:
             check_file(option, path, endings, faults)
 

@@ -173,33 +173,18 @@ def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
 
 def _save(task: Task, result: Any) -> None:
     """The files of ``--out`` and ``--plot``."""
+    from fluidcc.results.export import save
+
     if task.out is not None:
-        from fluidcc.results import export
-
-        rows = list(task.axes) if task.axes else list(export.ROWS)
-        write(result, task.out, rows, export.provenance(task.net, command_line()))
+        with written("--out", task.out):
+            save(result, task.out, net=task.net, command=command_line())
     if task.plot is not None:
-        from fluidcc.results.plot import save
-
         with written("--plot", task.plot):
             try:
                 save(result, task.plot)
             except (TypeError, ValueError) as error:
                 expected = "a result that has a picture"
                 raise ScenarioError([Fault("--plot", "", expected, str(error))]) from None
-
-
-def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str]) -> None:
-    """The file of ``--out``: all tables, or numbers; in a CSV only series, if there are any."""
-    from fluidcc.results import export, tex
-
-    with written("--out", path):
-        if path.suffix == ".tex":
-            tex.write(result.tables(), path, origin)
-            return
-        series = getattr(result, "series", None) if path.suffix == ".csv" else None
-        data = result.to_xarray() if series is None else series
-        export.write(data, path, rows, origin)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from fluidcc.cli.options import (
     word,
     words,
 )
-from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, write
+from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, written
 from fluidcc.cli.verbs import VERBS, Options
 from fluidcc.errors import SweepStopped, nearest, shown
 from fluidcc.scenario.parsing import Faults
@@ -166,10 +166,12 @@ def _run(
 
 
 def _deliver(task: Task, result: "SweepData", folder: Path) -> None:
+    from fluidcc.results.export import save
 
     data, out = result.to_xarray(), task.out
     if out is not None:
-        write(result, out, list(result.axes), data.attrs)
+        with written("--out", out):
+            save(result, out)
     count, total = int(data["failed"].sum()), data["failed"].size
     if task.json:
         counts = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}

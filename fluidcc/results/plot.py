@@ -2,21 +2,18 @@
 
 from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
-from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from fluidcc.folders import whole
-from fluidcc.result import Result, View
+from fluidcc.result import WIDTH, Result, View
 from fluidcc.results.axes import narrow
 
-_WIDTH = 7.0  # inch: two columns of a page
 _LEAST = 2.0  # inch
 
 
-def plot(*results: Any, width: float = _WIDTH) -> Figure:
+def plot(*results: Any, width: float = WIDTH) -> Figure:
     """Draw results below each other.
 
     Parameters
@@ -56,13 +53,6 @@ def plot(*results: Any, width: float = _WIDTH) -> Figure:
         for part, view in zip(parts, shown, strict=True):
             view.draw(part)
     return figure
-
-
-def save(result: Any, path: Path) -> None:
-    """Draw a result into a file: png, pdf or svg, by its ending."""
-    figure = plot(result)
-    with style(), whole(path) as part:
-        figure.savefig(part)
 
 
 def style() -> AbstractContextManager[None]:

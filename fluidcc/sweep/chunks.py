@@ -17,7 +17,7 @@ import xarray as xr
 from fluidcc import memory
 from fluidcc.errors import SweepStopped
 from fluidcc.machine import processors
-from fluidcc.result import Result
+from fluidcc.result import Result, plain
 from fluidcc.results.export import provenance
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
@@ -69,6 +69,10 @@ class SweepData(Result):
         options and seeds.
         """
         return self.data
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rows of `to_pandas`, a point each, as plain values."""
+        return {"points": plain(self.to_pandas().to_dict("records"))}
 
     @property
     def failed(self) -> tuple[Point, ...]:
