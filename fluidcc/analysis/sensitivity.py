@@ -44,6 +44,7 @@ from fluidcc.model.simulate import (
 from fluidcc.ops import Num
 from fluidcc.result import Result
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.parsing import in_seconds
 from fluidcc.scenario.paths import check_paths
 
 if TYPE_CHECKING:
@@ -146,9 +147,9 @@ def sensitivity(
     net: Network,
     over: Sequence[str],
     *,
-    until: float,
+    until: float | str,
     points: ArrayLike | None = None,
-    after: float = 0.0,
+    after: float | str = 0.0,
     mesh: Located | None = None,
 ) -> Sensitivity:
     """A trajectory of the fluid model and its derivatives by parameters, delays and initial state.
@@ -160,11 +161,11 @@ def sensitivity(
     over
         Paths of numbers, those of the initial state included; `n` scales a group as a whole.
     until
-        End of the run [s].
+        End of the run [s]; text is read with its unit.
     points
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     after
-        Start of the means over time [s].
+        Start of the means over time [s], or text as for `until`.
     mesh
         `Located` with a step; by default that of `uniform_mesh`.
 
@@ -184,6 +185,7 @@ def sensitivity(
     >>> found.status.name
     'ok'
     """
+    until, after = in_seconds("until", until), in_seconds("after", after)
     check_paths(net, over, where="sensitivity")
     paths = tuple(dict.fromkeys(over))
     if not paths:

@@ -23,6 +23,7 @@ from fluidcc.model.rates import interpret_signal, known_load, received, starts_s
 from fluidcc.quantities import attributes
 from fluidcc.result import Result
 from fluidcc.scenario.network import LONGEST, Network
+from fluidcc.scenario.parsing import in_seconds
 
 if TYPE_CHECKING:
     import xarray
@@ -316,7 +317,7 @@ def check_network(net: Network) -> None:
 def simulate(
     net: Network,
     *,
-    until: float,
+    until: float | str,
     points: ArrayLike | None = None,
     mesh: AbstractMesh | None = None,
 ) -> Trajectory:
@@ -327,7 +328,7 @@ def simulate(
     net
         The network; `initial` of links and flows is its constant history.
     until
-        End of the run [s].
+        End of the run [s]; text is read with its unit, ``"500 ms"``.
     points
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     mesh
@@ -354,6 +355,7 @@ def simulate(
     >>> run.status.name, round(float(run.links["bottleneck"].queue[-1]), 2)
     ('ok', 188.09)
     """
+    until = in_seconds("until", until)
     times = checked_times(until, points)
     if mesh is not None:
         check_mesh(mesh)

@@ -35,6 +35,7 @@ from fluidcc.results.levels import (
     loses_most,
 )
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.parsing import in_seconds
 from fluidcc.trains.run import TrainRuns, simulate_trains
 
 if TYPE_CHECKING:
@@ -192,8 +193,8 @@ class Comparison(Result):
 def compare(
     net: Network,
     *,
-    until: float,
-    warmup: float = 0.0,
+    until: float | str,
+    warmup: float | str = 0.0,
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
     levels: Sequence[str] = LEVELS,
     trajectory: bool = True,
@@ -213,7 +214,7 @@ def compare(
     net
         The network.
     until, warmup
-        End of all runs, and start of the statistics [s].
+        End of all runs, and start of the statistics [s]; text is read with its unit.
     seeds
         One run of trains and one of packets for each.
     levels
@@ -240,6 +241,7 @@ def compare(
     >>> [row.name for row in both.rows[:2]]
     ['links.bottleneck.utilization', 'links.bottleneck.queue']
     """
+    until, warmup = in_seconds("until", until), in_seconds("warmup", warmup)
     if not isinstance(until, Real):
         raise ValueError(f"until: expected a time in s, got {until!r}")
     if not 0 <= warmup < until:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fluidcc.errors import with_type
+from fluidcc.errors import Fault, ScenarioError, with_type
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
     AbstractEstimator,
@@ -26,13 +26,14 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.load_code import Exact
 from fluidcc.laws.marking import Plain
-from fluidcc.laws.parameters import check_fields, choice, param
+from fluidcc.laws.parameters import check_fields, choice, infos, param
 from fluidcc.laws.reaction import PerMark, Recovery
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.voice import Voice
 from fluidcc.module import Module, static
 from fluidcc.ops import Num
 from fluidcc.programs import as_array, map_tree
+from fluidcc.scenario.parsing import UnitError, read
 
 LONGEST: Final = 1e9
 """Longest run [s]; beyond, times of packets have too few digits left."""
@@ -69,8 +70,35 @@ class FlowsInitial(Module):
         check_fields(self, "initial")
 
 
+def _read_text(thing: Any, where: str) -> None:
+    """Numbers in place of text with units, ``"10 Mbit/s"``, and of lists of it.
+
+    Raises ScenarioError with all that are no quantity of their unit.
+    """
+    faults = []
+    described = sorted(infos(thing).items(), key=lambda item: item[1].unit != "B")
+    for name, info in described:  # packet sizes first: bits of others need them
+        value, size = getattr(thing, name), getattr(thing, "packet_size", None)
+        listed = isinstance(value, list | tuple)
+        values = value if listed else [value]
+        if info.within is None or not any(isinstance(v, str) for v in values):
+            continue
+        try:
+            found = [read(v, info.unit, None if isinstance(size, str) else size) for v in values]
+            vars(thing)[name] = np.array(found) if listed else found[0]
+        except UnitError as error:
+            without = info.unit == "packet/s" and size is None
+            more = (
+                " (bits need a link's packet size: fluidcc.replace reads them)" if without else ""
+            )
+            expected = f"{error}{more}"
+            faults.append(Fault(f"{where}.{name}", "", expected, f"{value!r}", error.nearest))
+    if faults:
+        raise ScenarioError(faults)
+
+
 class Link(Module):
-    """One link with its queue.
+    """One link with its queue; text stands for quantities with units, ``capacity="10 Mbit/s"``.
 
     Examples
     --------
@@ -99,6 +127,7 @@ class Link(Module):
 
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
+        _read_text(self, "link")
         check_fields(self, "link")
 
 
@@ -106,7 +135,8 @@ class Flows(Module):
     """A group of flows that share laws and route, with m distinct round trips.
 
     `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s]; one
-    number stands for one class, or for all of the other's.
+    number stands for one class, or for all of the other's. Text stands for times and for rates in
+    packet/s, ``rtt="80 ms"``; the size of a packet, which bits need, is the link's.
     `route` holds indices of links. `access_delay` None means that sources sit at their first
     link. `reverse_delay` is that of the first router; later routers add the delays of the links in
     between. An array has one for each link of the route, None stands for the forward delay.
@@ -151,6 +181,7 @@ class Flows(Module):
 
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
+        _read_text(self, "flows")
         check_fields(self, "flows")
         numbers = int, float, np.generic, np.ndarray
         if not isinstance(self.n, numbers) or not isinstance(self.rtt, numbers):
