@@ -1,6 +1,6 @@
 """Results of the public functions, which render themselves as tables, text and a picture.
 
-Nothing of `fluidcc` is imported before a result is shown, so that every part can use this.
+No other part of `fluidcc` is imported before a result is shown, so that every part can use this.
 """
 
 import dataclasses
@@ -9,6 +9,8 @@ import importlib
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from fluidcc.errors import Suggests
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +51,7 @@ class View:
         raise TypeError(f"plot: {type(self.found).__name__} has no picture: {self.instead}")
 
 
-class Result:
+class Result(Suggests):
     """A result: data, tables, a picture and files, the same for all verbs.
 
     It prints as tables, in a notebook too. The view that its class names renders it.

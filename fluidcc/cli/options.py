@@ -129,6 +129,7 @@ PLOT = file("Draw the result: .png, .pdf or .svg.")
 UNTIL = text("TIME", "End of the run [s].", "60")
 WARMUP = text("TIME", "Statistics start here [s]. [default: --until / 3]", "")
 SEEDS = text("K", "Packet runs: seeds 1 to K.", "5")
+QUIET = flag("Report no progress on stderr.")
 FAST_CPU = flag("Compile integration loops as a whole.", "--fast-cpu/--no-fast-cpu", default=True)
 
 
@@ -141,7 +142,8 @@ class Task:
 
     `net` has the changes of ``--set``, which `typed` keeps, and `axes` is the grid of ``--over``;
     `net` is None if there are faults, which end the command, or if it needs none. `chunked`
-    is for `sweep`: points go to chunks in a folder, and may be done by other processes.
+    is for `sweep`: points go to chunks in a folder, and may be done by other processes. `quiet`
+    runs do not report their progress.
     """
 
     net: Any
@@ -151,6 +153,7 @@ class Task:
     out: Path | None
     plot: Path | None
     chunked: bool = False
+    quiet: bool = False
 
 
 def prepare(
@@ -163,6 +166,7 @@ def prepare(
     plot: Path | None = None,
     fast_cpu: bool = False,
     chunked: bool = False,
+    quiet: bool = False,
 ) -> Task:
     """Read the options that most commands share; faults go to `faults`.
 
@@ -182,7 +186,7 @@ def prepare(
     for path in axes:
         _check_kept(net or loaded, {"--set": typed}, path, "--over", faults)
     _check_files(out, plot, faults)
-    return Task(net, typed, axes, json, out, plot, chunked)
+    return Task(net, typed, axes, json, out, plot, chunked, quiet)
 
 
 def read_scenario(name: str) -> "Network":

@@ -2,8 +2,10 @@
 
 import re
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,11 +83,19 @@ def print_json(whole: Mapping[str, Any]) -> None:
     typer.echo(to_json(whole))
 
 
+EVERY = 10.0
+"""Time between the lines of progress if stderr is no terminal [s]."""
+
+
 @contextmanager
-def progress(doing: str) -> Iterator[Callable[[float], None] | None]:
-    """A bar with the time left on stderr if that is a terminal; None otherwise."""
-    if not sys.stderr.isatty():
-        yield None
+def progress(doing: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """Report on stderr until this ends: a bar with the time left, or lines if it is no terminal.
+
+    Gives the function that takes the finished share; None if `quiet`.
+    """
+    if quiet or not sys.stderr.isatty():
+        with nullcontext() if quiet else _lines(doing) as show:
+            yield show
         return
     from rich.console import Console
     from rich.progress import (
@@ -111,6 +121,36 @@ def progress(doing: str) -> Iterator[Callable[[float], None] | None]:
         yield show
 
 
+@contextmanager
+def _lines(doing: str) -> Iterator[Callable[[float], None]]:
+    """A line of progress now and then, whether the share is known or not."""
+    begun, ended, shares = time.monotonic(), threading.Event(), [0.0]
+
+    def report() -> None:
+        while not ended.wait(EVERY):
+            typer.echo(_line(doing, shares[0], time.monotonic() - begun), err=True)
+
+    thread = threading.Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield lambda share: shares.__setitem__(0, share)
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _line(doing: str, share: float, elapsed: float) -> str:
+    """What is being done, its share, and the times gone and left [s], if they are known."""
+    from fluidcc.sweep.progress import Progress
+
+    if isinstance(share, Progress):  # which has the time left
+        return f"{doing}: {share!r}; {elapsed:.0f} s so far"
+    if not 0.0 < share < 1.0:
+        return f"{doing}: {elapsed:.0f} s so far"
+    left = elapsed * (1.0 - share) / share
+    return f"{doing}: {share:.0%}, {left:.0f} s left; {elapsed:.0f} s so far"
+
+
 def evaluate(
     task: Task, verb: Callable[..., Any], doing: str, reports: bool = False, grid: bool = False
 ) -> "Sweep | Any":
@@ -118,7 +158,7 @@ def evaluate(
 
     `reports`: the verb itself takes `progress`; `grid`: it takes the axes too.
     """
-    with progress(doing) as show:
+    with progress(doing, quiet=task.quiet) as show:
         if grid:
             return verb(task.net, task.axes, progress=show)
         if task.axes:

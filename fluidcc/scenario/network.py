@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fluidcc.errors import Fault, ScenarioError, with_type
+from fluidcc.errors import Fault, ScenarioError, Suggests, with_type
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
     AbstractEstimator,
@@ -97,7 +97,7 @@ def _read_text(thing: Any, where: str) -> None:
         raise ScenarioError(faults)
 
 
-class Link(Module):
+class Link(Suggests, Module):
     """One link with its queue; text stands for quantities with units, ``capacity="10 Mbit/s"``.
 
     Examples
@@ -131,7 +131,7 @@ class Link(Module):
         check_fields(self, "link")
 
 
-class Flows(Module):
+class Flows(Suggests, Module):
     """A group of flows that share laws and route, with m distinct round trips.
 
     `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s]; one
@@ -199,7 +199,7 @@ class Flows(Module):
                 vars(self)[name] = getattr(self, name) * np.ones(shape)
 
 
-class Network(Module):
+class Network(Suggests, Module):
     """Links and groups of flows, by name, with the choices that the fluid model leaves open.
 
     `rates` and `delay` are the choices of theory: how ACKs clock the senders (`ack`, `mgt`,
