@@ -28,7 +28,7 @@ WIDTH = 7.0
 
 
 class View:
-    """How one result is shown; each class of results names its view (`fluidcc.result.Result`)."""
+    """How one result is shown; each class of results names its view (`fluidcc.result.Shown`)."""
 
     size: Any = (4.0, 1)
     """Height of the picture [inch], and number of panels in a row, stacked in a narrow one."""
@@ -39,7 +39,7 @@ class View:
         self.found = found
 
     def tables(self, rows: int | None = None) -> "list[Block]":
-        """Lines and tables, as `Result.tables` has them."""
+        """Lines and tables, as `Shown.tables` has them."""
         raise NotImplementedError
 
     def numbers(self) -> "dict[str, Measured]":
@@ -51,11 +51,8 @@ class View:
         raise TypeError(f"plot: {type(self.found).__name__} has no picture: {self.instead}")
 
 
-class Result(Suggests):
-    """A result: data, tables, a picture and files, the same for all verbs.
-
-    It prints as tables, in a notebook too. The view that its class names renders it.
-    """
+class Shown(Suggests):
+    """Something that prints as the tables of the view that its class names, in a notebook too."""
 
     _view: ClassVar[str]
     """The class of its view, as ``module.Class`` in `fluidcc.results.views`."""
@@ -76,6 +73,32 @@ class Result(Suggests):
             all.
         """
         return self.view.tables(rows)
+
+    def to_latex(self) -> str:
+        r"""Tables with units for a paper, to be read with ``\input``.
+
+        They need the package booktabs; tables of more than 60 rows are longtables, which need the
+        package longtable and stand outside of floats. Numbers have the significant digits of the
+        printed tables; a mean with its interval is rounded to the place of the second digit of
+        the half width. Verdicts and messages are comments.
+        """
+        from fluidcc.results.tex import latex
+
+        return latex(self.tables())
+
+    def _repr_html_(self) -> str:
+        from fluidcc.results.text import html
+
+        return html(self.tables(_ROWS))
+
+    def __repr__(self) -> str:
+        from fluidcc.results.text import text
+
+        return text(self.tables())
+
+
+class Result(Shown):
+    """A result: data, tables, a picture and files, the same for all verbs."""
 
     def numbers(self) -> "dict[str, Measured]":
         """The few numbers that stand for this result in the table or the picture of a sweep."""
@@ -152,28 +175,6 @@ class Result(Suggests):
         from fluidcc.results.export import save
 
         save(self, path, net=net)
-
-    def to_latex(self) -> str:
-        r"""Tables with units for a paper, to be read with ``\input``.
-
-        They need the package booktabs; tables of more than 60 rows are longtables, which need the
-        package longtable and stand outside of floats. Numbers have the significant digits of the
-        printed tables; a mean with its interval is rounded to the place of the second digit of
-        the half width. Verdicts and messages are comments.
-        """
-        from fluidcc.results.tex import latex
-
-        return latex(self.tables())
-
-    def _repr_html_(self) -> str:
-        from fluidcc.results.text import html
-
-        return html(self.tables(_ROWS))
-
-    def __repr__(self) -> str:
-        from fluidcc.results.text import text
-
-        return text(self.tables())
 
 
 def plain(value: Any) -> Any:

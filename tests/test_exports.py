@@ -161,3 +161,14 @@ def test_files_that_are_not_as_they_were_written_are_refused(tmp_path, spoil, me
         fc.load_result(file)
     with pytest.raises(fc.ScenarioError, match=r"save: expected a file that ends in \.nc, \.csv"):
         made("Equilibrium").save(tmp_path / "x.txt")
+
+
+def test_networks_and_sweeps_print_as_tables():
+    net, grid = fc.load("misra2003/mixed"), made("Sweep")
+    shown = repr(net)
+    for words in ("capacity [packet/s]", "rtt [s]", "0.025 … 0.25", "ecn_mod", "p_max = 0.2"):
+        assert words in shown and words in unescape(net._repr_html_())
+    assert r"\toprule" in net.to_latex()
+    lines = repr(grid).splitlines()
+    assert lines[1].split()[:2] == ["link.delay", "[s]"] and len(lines) == 6
+    assert lines[-1].startswith("failed at link.delay = -1")

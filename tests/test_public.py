@@ -108,7 +108,7 @@ def test_a_property_that_fails_shows_its_own_error():
     class Broken(fc.Result):
         @property
         def value(self):
-            return {}.nothing
+            return {}.nothing  # pyright: ignore
 
     with pytest.raises(AttributeError, match="'dict' object has no attribute 'nothing'"):
         _ = Broken().value

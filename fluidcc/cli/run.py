@@ -94,8 +94,8 @@ def progress(doing: str, *, quiet: bool = False) -> Iterator[Callable[[float], N
     Gives the function that takes the finished share; None if `quiet`.
     """
     if quiet or not sys.stderr.isatty():
-        with nullcontext() if quiet else _lines(doing) as show:
-            yield show
+        with nullcontext() if quiet else _lines(doing) as lines:
+            yield lines
         return
     from rich.console import Console
     from rich.progress import (

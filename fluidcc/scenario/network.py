@@ -33,6 +33,7 @@ from fluidcc.laws.voice import Voice
 from fluidcc.module import Module, static
 from fluidcc.ops import Num
 from fluidcc.programs import as_array, map_tree
+from fluidcc.result import Shown
 from fluidcc.scenario.parsing import UnitError, read
 
 LONGEST: Final = 1e9
@@ -199,11 +200,12 @@ class Flows(Suggests, Module):
                 vars(self)[name] = getattr(self, name) * np.ones(shape)
 
 
-class Network(Suggests, Module):
+class Network(Shown, Module):
     """Links and groups of flows, by name, with the choices that the fluid model leaves open.
 
     `rates` and `delay` are the choices of theory: how ACKs clock the senders (`ack`, `mgt`,
-    `self_clocked`), and which clock the round trip uses (`explicit`, `fifo`).
+    `self_clocked`), and which clock the round trip uses (`explicit`, `fifo`). It prints as tables
+    of links and flows.
 
     Examples
     --------
@@ -212,6 +214,9 @@ class Network(Suggests, Module):
     >>> net.link_names, net.flow_names, net.rates
     (('bottleneck',), ('mod', 'newreno'), 'ack')
     """
+
+    _view = "networks.NetworkView"
+    __repr__ = Shown.__repr__
 
     links: tuple[Link, ...]
     flows: tuple[Flows, ...]

@@ -23,7 +23,7 @@ from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.job import Chunk, Job, Plan, description
 from fluidcc.sweep.progress import Clock, Progress
-from fluidcc.sweep.result import Point
+from fluidcc.sweep.result import Point, printed
 from fluidcc.sweep.store import (
     Folder,
     InMemory,
@@ -36,7 +36,6 @@ from fluidcc.sweep.store import (
 from fluidcc.sweep.table import dataset, memory_of, table_of, with_outcome
 from fluidcc.sweep.workers import Cluster, Processes, WorkerDied
 
-_LISTED = 10  # failed points in a summary
 _COPIES = 2  # of a table at a time: its parts and the joined table, or that and its layout
 _POLL = 1.0  # s between updates of the number of workers
 _LEAST = memory_of(with_outcome(table_of(xr.Dataset(), [0]), [""], [""], [1]))  # bytes
@@ -82,11 +81,7 @@ class SweepData(Result):
         return tuple(Point(grid.point(k), None, messages[k]) for k in flat.nonzero()[0].tolist())
 
     def __repr__(self) -> str:
-        failed = self.data["failed"]
-        sizes, count = " x ".join(map(str, failed.shape)), int(failed.sum())
-        lines = [f"Sweep of {sizes} points over {', '.join(self.axes)}, {count} failed"]
-        lines += [f"  {p.describe()}" for p in self.failed[:_LISTED]]
-        return "\n".join(lines + ["  ..."] * (count > _LISTED))
+        return printed(self, self.failed)
 
 
 def sweep_in_chunks(
