@@ -1,7 +1,9 @@
 """The public names of the package."""
 
 import dataclasses
+import inspect
 import operator
+import re
 import subprocess
 import sys
 
@@ -112,3 +114,16 @@ def test_a_property_that_fails_shows_its_own_error():
 
     with pytest.raises(AttributeError, match="'dict' object has no attribute 'nothing'"):
         _ = Broken().value
+
+
+def test_what_functions_return_and_what_results_hold_is_documented():
+    """Each function has a section on it, each class of results names every field."""
+    for name in dir(fc):
+        thing = getattr(fc, name)
+        if inspect.isfunction(thing):
+            assert "\n    Returns\n    -------\n" in str(thing.__doc__), name
+        elif issubclass(thing, fc.Result) and dataclasses.is_dataclass(thing):
+            fields = (field.name for field in dataclasses.fields(thing))
+            public = [field for field in fields if not field.startswith("_")]
+            missing = [own for own in public if not re.search(rf"`{own}\b", str(thing.__doc__))]
+            assert missing == [], name

@@ -154,6 +154,8 @@ class Gradient(Result):
     derivatives, or without a linearisation for a root or margin (`discontinuity`, `sliding`,
     `continuum`, `none`); `message` has details. `units` are those of the parameters.
 
+    `of` is the quantity, `value` its value in `unit`; `derivatives` are in that over `units`.
+
     Examples
     --------
     >>> import fluidcc as fc

@@ -48,6 +48,12 @@ def oscillation(time: ArrayLike, values: ArrayLike, *, after: float | str = 0.0)
     after
         Start of the evaluation [s], after the transient; text is read with its unit.
 
+    Returns
+    -------
+    Oscillation
+        `period` in the unit of `time`, None without two cycles; `lowest`, `highest`, `mean` in that
+        of `values`.
+
     Raises
     ------
     ValueError

@@ -44,6 +44,8 @@ class RelayCycle(Result):
     the cycle of the model named by `basis`, and `exact` if the network uses that model:
     `model.rates = "self_clocked"`, with `model.delay = "fifo"` unless marks are set at the front.
 
+    `message` says why it does not hold; `net` is the network.
+
     Examples
     --------
     >>> import fluidcc as fc

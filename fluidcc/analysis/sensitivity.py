@@ -61,6 +61,8 @@ class Sensitivity(Result):
     `slopes` has the same structure per path as `run`: links and groups by name, with derivatives in
     place of values. Means are from `after` on, exact for the cubics between nodes.
 
+    `means` and `mean_slopes` have those over time in the same shape.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -168,6 +170,12 @@ def sensitivity(
         Start of the means over time [s], or text as for `until`.
     mesh
         `Located` with a step; by default that of `uniform_mesh`.
+
+    Returns
+    -------
+    Sensitivity
+        `run`, the trajectory; `slopes` by path: the derivatives of each of its arrays, in the same
+        shape and in its unit over that of the parameter; `means` over time and `mean_slopes`.
 
     Raises
     ------

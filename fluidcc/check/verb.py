@@ -333,6 +333,8 @@ class Finding:
 class LawReport(Result):
     """Every check of one law, in the order in which they were made.
 
+    `law` and `kind` name it, `findings` has the checks.
+
     Examples
     --------
     >>> from fluidcc.check.verb import Finding, LawReport

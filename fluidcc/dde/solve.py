@@ -150,6 +150,12 @@ def solve_dde(
         Solve for every index along the leading axis of all leaves of `params`, in blocks that
         suit the processor's cache. All arrays of the solution get that axis first.
 
+    Returns
+    -------
+    Solution
+        `t` (S,) and `y`, each leaf with the times as its first axis; `status` and `status_time`,
+        the last good time; called with times, it gives the state there.
+
     Raises
     ------
     ValueError

@@ -80,6 +80,10 @@ LINK_KEYS, FLOW_KEYS = (
 class Trajectory(Result):
     """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended.
 
+    `links` has arrays (T,) and `flows` arrays (T, m) for m distinct round trips, with the units
+    of the table of quantities. `status` and `status_time` [s] are how and when it ended;
+    `breaking_points` [s] are times on which the steps had to land; `net` is the network.
+
     Examples
     --------
     >>> import fluidcc as fc

@@ -110,6 +110,13 @@ def optimize(
     progress
         Called with the finished share of the search.
 
+    Returns
+    -------
+    Optimum
+        `values` by path, in the units `units`; `objective`, the goal there, in `unit`; the
+        constraints with their values, those active with multipliers; `verification` by trajectory
+        and packets.
+
     Raises
     ------
     ScenarioError

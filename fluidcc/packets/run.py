@@ -343,6 +343,12 @@ def simulate_packets(
     progress
         Called with the finished share, 0 to 1, from time to time.
 
+    Returns
+    -------
+    PacketRuns
+        `runs`, `mean` and `ci95` (half widths of 95 % intervals) by links and flows, with the
+        metrics and units of the table of quantities; `series` over time if sampled.
+
     Raises
     ------
     PacketError

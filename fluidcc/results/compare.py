@@ -108,6 +108,10 @@ class Comparison(Result):
     `level` is the level to trust, and `level_reason` says why; `trains_message` says why trains do
     not take the network.
 
+    `rows` has the quantities at all `levels` asked for. `equilibrium`, `population`, `fluid`,
+    `trains` and `packets` are the results, `until` and `warmup` [s] their times;
+    `validity_warnings` and `message` have what speaks against the fluid model or is missing.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -224,6 +228,13 @@ def compare(
         Whether to integrate the fluid model; the equilibrium alone stands for it otherwise.
     progress
         Called with the finished share of the runs of trains and packets.
+
+    Returns
+    -------
+    Comparison
+        `rows`, a quantity each with its value at every level and the half width of the 95 %
+        interval in packets, in the unit of the row; the results that they are from; `level`, the
+        level to trust, and why.
 
     Raises
     ------
@@ -557,6 +568,12 @@ def gain_and_loss(
         Equilibria, or packet runs of the same seeds, or throughputs by group in any unit.
     aggressive, other
         Names of the two groups, in both.
+
+    Returns
+    -------
+    GainAndLoss
+        `gain` and `loss`, ratios of throughputs, and the half widths of their 95 % intervals, NaN
+        without runs of several seeds.
 
     Raises
     ------

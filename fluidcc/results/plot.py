@@ -24,6 +24,11 @@ def plot(*results: Any, width: float = WIDTH) -> Figure:
         Of the picture [inch]: 7 for two columns of a page, 3.5 for one, where panels stand below
         each other.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, which `savefig` writes.
+
     Raises
     ------
     TypeError
@@ -61,6 +66,11 @@ def style() -> AbstractContextManager[None]:
     A figure is 3.5 inch wide, one column of a page, unless `figsize` is given; 7 inch are two
     columns. Fonts are embedded as TrueType in PDF. Colours are told apart by colour-blind readers,
     lines by their dashes in grey.
+
+    Returns
+    -------
+    context manager
+        The style holds inside of it.
 
     Examples
     --------

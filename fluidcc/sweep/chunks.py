@@ -45,6 +45,8 @@ _LEAST = memory_of(with_outcome(table_of(xr.Dataset(), [0]), [""], [""], [1]))  
 class SweepData(Result):
     """Results of a sweep in chunks, as labelled arrays over the grid.
 
+    `axes` has values by path, `units` their units; `data` is what `to_xarray` gives.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -240,6 +242,11 @@ def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
     """Progress of the sweep in a folder; it runs and changes nothing.
 
     Raises ValueError if there is no sweep in the folder.
+
+    Returns
+    -------
+    SweepStatus
+        Counts of points: `total`, `done`, `failed`, `missing`; and whether it is `busy`.
 
     Examples
     --------

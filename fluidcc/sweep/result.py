@@ -56,6 +56,8 @@ class Point:
 class Sweep(Result):
     """Results over a grid; `points` in the order of the grid, the last axis fastest.
 
+    `axes` has values by path, `units` their units.
+
     Examples
     --------
     >>> import fluidcc as fc

@@ -42,6 +42,8 @@ class TrainRuns(PacketRuns):
     from that of runs of the same seeds with twice the step, if asked for, and `step_ci95` the wider
     of their two intervals.
 
+    `seeds`, `runs`, `ci95`, `until`, `warmup`, `missing` and `series` are as there.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -378,6 +380,12 @@ def simulate_trains(
         Time between the samples of `series` [s], or text with a unit; none are taken for None.
     progress
         Called with the finished share, 0 to 1, from time to time.
+
+    Returns
+    -------
+    TrainRuns
+        The fields of `PacketRuns`, with the `step` [s], and `step_error` and `step_ci95` if asked
+        for.
 
     Raises
     ------

@@ -79,6 +79,9 @@ class CycleBranch:
 class Cycles(Result):
     """Cycles along one parameter, a branch from every Hopf point in the range.
 
+    `path`, `unit`, `low` and `high` are the parameter and its range; `branches` have the
+    cycles, and `message` why one of them ends.
+
     Examples
     --------
     >>> import fluidcc as fc
