@@ -98,7 +98,15 @@ class Shown(Suggests):
 
 
 class Result(Shown):
-    """A result: data, tables, a picture and files, the same for all verbs."""
+    """A result: data, tables, a picture and files, the same for all verbs.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.equilibrium(fc.load("hollot2001/slow"))
+    >>> isinstance(found, fc.Result), found.to_pandas().attrs["units"]["queue[bottleneck]"]
+    (True, 'packet')
+    """
 
     def numbers(self) -> "dict[str, Measured]":
         """The few numbers that stand for this result in the table or the picture of a sweep."""

@@ -188,7 +188,7 @@ def load_result(path: str | os.PathLike[str]) -> "xarray.Dataset":
     ...     fc.equilibrium(fc.load("hollot2001/slow")).save(file)
     ...     found = fc.load_result(file)
     >>> float(found["queue"].sel(link="bottleneck").round(1)), fc.loads(found.scenario).title
-    (194.4, 'TCP/RED')
+    (194.4, 'TCP over RED, slow filter')
     """
     import xarray as xr
 
