@@ -20,9 +20,9 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        from fluidcc.errors import nearest
+        from fluidcc.errors import meant
 
-        close = nearest(name, list(_HOMES), 1)
+        close = meant(name, list(_HOMES))
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise AttributeError(f"module 'fluidcc' has no attribute {name!r}{hint}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

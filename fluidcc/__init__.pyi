@@ -61,9 +61,11 @@ from fluidcc.optimize.solve import Optimum as Optimum
 from fluidcc.optimize.verb import optimize as optimize
 from fluidcc.packets.run import PacketRuns as PacketRuns
 from fluidcc.packets.run import simulate_packets as simulate_packets
+from fluidcc.result import Result as Result
 from fluidcc.results.compare import Comparison as Comparison
 from fluidcc.results.compare import compare as compare
 from fluidcc.results.compare import gain_and_loss as gain_and_loss
+from fluidcc.results.export import load_result as load_result
 from fluidcc.results.latex import latex as latex
 from fluidcc.results.plot import plot as plot
 from fluidcc.results.plot import style as style

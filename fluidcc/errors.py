@@ -4,10 +4,10 @@ optional dependencies.
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 _LONGEST = 200  # characters of a name or value in a message
 _LISTED = 1500  # characters of the expected form, which may list names
@@ -106,6 +106,79 @@ def nearest(
         folded.setdefault(each.casefold(), each)
     asked = name[:_COMPARED].casefold()
     return tuple(folded[f] for f in difflib.get_close_matches(asked, folded, count, least))
+
+
+MEANT: Mapping[str, str] = {
+    **dict.fromkeys(("margins", "nyquist", "roots", "eigenvalues", "poles", "spectral_abscissa"),
+                    "stability"),
+    **dict.fromkeys(("hopf", "bifurcation", "bifurcations"), "crossings"),
+    **dict.fromkeys(("limit_cycle", "limitcycle", "floquet"), "cycle"),
+    **dict.fromkeys(("fixed_point", "steady_state", "operating_point", "queueing_delay", "delay"),
+                    "equilibrium"),
+    **dict.fromkeys(("run", "sim", "fluid", "trajectory", "integrate", "solve"), "simulate"),
+    **dict.fromkeys(("ns2", "ns3", "packet", "fairness", "throughput"), "simulate_packets"),
+    **dict.fromkeys(("spectrum", "psd", "jitter", "variance"), "fluctuations"),
+    **dict.fromkeys(("check", "verify", "test_law"), "check_law"),
+    **dict.fromkeys(("tune", "design", "minimize", "maximize"), "optimize"),
+    **dict.fromkeys(("derivative", "jacobian"), "gradient"),
+    **dict.fromkeys(("grid", "scan"), "sweep"),
+    **dict.fromkeys(("read", "open", "scenario", "from_file"), "load"),
+    **dict.fromkeys(("to_dataset", "to_xarray"), "Result.to_xarray"),
+    **dict.fromkeys(("to_dataframe", "to_pandas"), "Result.to_pandas"),
+    **dict.fromkeys(("save", "export", "to_csv", "savefig"), "Result.save"),
+    **dict.fromkeys(("load_dataset", "open_dataset", "open_result", "read_result"), "load_result"),
+    **dict.fromkeys(("figure", "draw"), "plot"),
+}  # fmt: skip
+"""Public names by the words of theory and of other programs that people try in their place."""
+
+
+def meant(word: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The public name that a word means, else those among `names` that are spelt most like it."""
+    known = MEANT.get(word.lower().replace("-", "_"))
+    return (known,) if known else nearest(word, names, 1)
+
+
+class Suggests:
+    """A wrong attribute is answered with the right one, of the thing or of its links and flows."""
+
+    if not TYPE_CHECKING:  # to a type checker all others are mistakes
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or hasattr(type(self), name):
+                return object.__getattribute__(self, name)  # a property that fails: its own error
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            found = _attribute(self, name)
+            raise AttributeError(f"{text}; did you mean {found}?" if found else text)
+
+
+_WORDS = {
+    "N": "n", "C": "capacity", "R": "rtt", "p": "mark_probability", "q": "queue", "W": "window",
+    "w": "window", "x": "rate", "cwnd": "window", "loss": "mark_probability", "time": "t",
+    "to_dataset": "to_xarray", "to_dataframe": "to_pandas", "df": "to_pandas", "savefig": "save",
+    "eigenvalues": "roots", "poles": "roots", "bandwidth": "capacity", "flow_count": "n",
+}  # fmt: skip
+"""Attributes of results and networks by symbols and by words of other programs."""
+
+
+def _attribute(thing: Any, name: str) -> str:
+    """The attribute that a name means, as Python writes it; empty if there is none like it."""
+    known = dict(_attributes(thing))
+    close = [name, *filter(None, [_WORDS.get(name)])]
+    close += nearest(name, list(known), 1) if len(name) > 1 else ()
+    return next((known[other] for other in close if other in known), "")
+
+
+def _attributes(thing: Any) -> Iterator[tuple[str, str]]:
+    """Names of attributes, and how each is written; those to prefer come last."""
+    if (inner := vars(thing).get("equilibrium")) is not None:
+        yield from ((name, f"equilibrium.{path}") for name, path in _attributes(inner))
+    for kind in ("flows", "links"):
+        parts = vars(thing).get(kind, ())
+        named = parts.items() if isinstance(parts, Mapping) else enumerate(parts)
+        for key, part in list(named)[:1]:
+            for field in dataclasses.fields(part) if dataclasses.is_dataclass(part) else ():
+                yield field.name, f"{kind}[{key!r}].{field.name}"
+    yield from ((own, own) for own in dir(thing) if not own.startswith("_"))
 
 
 class MissingExtra(ValueError):

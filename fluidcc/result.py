@@ -1,6 +1,6 @@
 """Results of the public functions, which render themselves as tables, text and a picture.
 
-Nothing of `fluidcc` is imported before a result is shown, so that every part can use this.
+No other part of `fluidcc` is imported before a result is shown, so that every part can use this.
 """
 
 import dataclasses
@@ -10,16 +10,25 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from fluidcc.errors import Suggests
+
 if TYPE_CHECKING:
-    from matplotlib.figure import SubFigure
+    import os
+
+    import pandas
+    import xarray
+    from matplotlib.figure import Figure, SubFigure
 
     from fluidcc.results.blocks import Block, Measured
+    from fluidcc.scenario.network import Network
 
 _ROWS = 12  # of a grid that a notebook has
+WIDTH = 7.0
+"""Width of a picture [inch]: two columns of a page."""
 
 
 class View:
-    """How one result is shown; each class of results names its view (`fluidcc.result.Result`)."""
+    """How one result is shown; each class of results names its view (`fluidcc.result.Shown`)."""
 
     size: Any = (4.0, 1)
     """Height of the picture [inch], and number of panels in a row, stacked in a narrow one."""
@@ -32,7 +41,7 @@ class View:
         self.found = found
 
     def tables(self, rows: int | None = None) -> "list[Block]":
-        """Lines and tables, as `Result.tables` has them."""
+        """Lines and tables, as `Shown.tables` has them."""
         raise NotImplementedError
 
     def numbers(self) -> "dict[str, Measured]":
@@ -48,8 +57,8 @@ class View:
         raise TypeError(f"plot: {type(self.found).__name__} has no picture: {self.instead}")
 
 
-class Result:
-    """A result, rendered by the view that its class names."""
+class Shown(Suggests):
+    """Something that prints as the tables of the view that its class names, in a notebook too."""
 
     _view: ClassVar[str]
     """The class of its view, as ``module.Class`` in `fluidcc.results.views`."""
@@ -70,14 +79,6 @@ class Result:
             all.
         """
         return self.view.tables(rows)
-
-    def numbers(self) -> "dict[str, Measured]":
-        """The few numbers that stand for this result in the table or the picture of a sweep."""
-        return self.view.numbers()
-
-    def draw(self, figure: "SubFigure") -> None:
-        """Draw it into a part of a figure; raises TypeError or ValueError without a picture."""
-        self.view.draw(figure)
 
     def to_latex(self, columns: "Sequence[str] | None" = None) -> str:
         r"""Tables with units for a paper, to be read with ``\input``.
@@ -125,6 +126,94 @@ class Result:
         from fluidcc.results.text import text
 
         return text(self.tables())
+
+
+class Result(Shown):
+    """A result: data, tables, a picture and files, the same for all verbs.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.equilibrium(fc.load("hollot2001/slow"))
+    >>> isinstance(found, fc.Result), found.to_pandas().attrs["units"]["queue[bottleneck]"]
+    (True, 'packet')
+    """
+
+    def numbers(self) -> "dict[str, Measured]":
+        """The few numbers that stand for this result in the table or the picture of a sweep."""
+        return self.view.numbers()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, text, lists and dictionaries; None for unknown values."""
+        raise NotImplementedError
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """Labelled arrays with units."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The table of a CSV file of this result: samples over time, if there are any.
+
+        Times, seeds, points of a grid and the like run over the rows. A quantity that has several
+        links, groups or flows has a column for each, ``queue[bottleneck]``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Its `attrs` have the unit and the meaning of each column, as ``attrs["units"]`` and
+            ``attrs["meaning"]``.
+        """
+        from fluidcc.results.export import to_pandas
+
+        return to_pandas(self)
+
+    def plot(self, width: float = WIDTH) -> "Figure":
+        """The picture, as `fluidcc.plot` draws it.
+
+        Parameters
+        ----------
+        width
+            Of the picture [inch].
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        TypeError
+            If there is no picture of such a result.
+        ValueError
+            If there is nothing to draw, and for a width below 2 inch.
+        """
+        from fluidcc.results.plot import plot
+
+        return plot(self, width=width)
+
+    def save(self, path: "str | os.PathLike[str]", *, net: "Network | None" = None) -> None:
+        """Write a file, by the ending of its name.
+
+        ``.nc`` (netCDF, which `fluidcc.load_result` reads), ``.csv`` and ``.json`` have the numbers
+        and ``.tex`` the tables, with their origin: scenario, command and versions. ``.png``,
+        ``.pdf`` and ``.svg`` have the picture.
+
+        Parameters
+        ----------
+        path
+            The file; it is replaced when all is written.
+        net
+            The network to name as the origin (default: that of the result, if it keeps it).
+
+        Raises
+        ------
+        ScenarioError
+            For another ending.
+        TypeError, ValueError
+            If there is no such table or picture of this result.
+        """
+        from fluidcc.results.export import save
+
+        save(self, path, net=net)
 
 
 def plain(value: Any) -> Any:

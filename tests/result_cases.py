@@ -167,8 +167,8 @@ NUMBERS = {
 
 INPUTS = {
     "DelayEquation", "Fault", "Flows", "Link", "Located", "MethodOfSteps", "Modes", "Network",
-    "Progress", "Sampled", "ScenarioError", "Status", "SweepStatus", "SweepStopped", "Uniform",
-    "Voice",
+    "Progress", "Result", "Sampled", "ScenarioError", "Status", "SweepStatus", "SweepStopped",
+    "Uniform", "Voice",
 }  # fmt: skip
 """Public classes that are no results."""
 

@@ -1,11 +1,16 @@
-"""Results as tables: LaTeX, HTML for notebooks, CSV; names, units and meanings in data sets."""
+"""Results as tables: LaTeX, HTML for notebooks, CSV, pandas; names, units and meanings in data sets;
+files of results, and the way back.
+"""
 
 import dataclasses
 import itertools
+import json
 import re
 from html import unescape
 
+import numpy as np
 import pytest
+import xarray as xr
 from result_cases import NET, RESULTS, made
 
 import fluidcc as fc
@@ -181,3 +186,72 @@ def test_series_and_spectra_have_them_too():
             assert values.attrs["units"] and values.attrs["long_name"] and of_table(variable)
     assert "waiting" in runs.to_xarray()["link_queue_cov"].attrs["long_name"]
     assert "at the link" in quantities.attributes("links", "queue_cov")["long_name"]
+
+
+@pytest.mark.parametrize("name", sorted(RESULTS))
+def test_every_result_has_a_table_with_units_and_comes_back_from_its_file(name, tmp_path):
+    result = made(name)
+    table = result.to_pandas()
+    assert len(table) and set(table.attrs["units"]) == set(table.attrs["meaning"]) == {*table}
+    for ending in ("nc", "csv", "json", "tex"):
+        result.save(tmp_path / f"x.{ending}")
+        assert (tmp_path / f"x.{ending}").stat().st_size
+    back = fc.load_result(tmp_path / "x.nc")
+    given = result.to_xarray()
+    assert set(back.variables) == set(given.variables) and back.attrs["command"]
+    for key, variable in given.variables.items():
+        assert back[key].dims == variable.dims
+        np.testing.assert_array_equal(back[key].values.astype(variable.dtype), variable.values)
+    lines = (tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()
+    assert len([line for line in lines if not line.startswith("# ")]) == 1 + len(table)
+    assert json.loads((tmp_path / "x.json").read_text())["provenance"]["fluidcc"]
+
+
+def test_a_result_that_knows_its_network_names_it(tmp_path):
+    net = fc.load("hollot2001/slow")
+    for k, found in enumerate((made("Equilibrium"), made("Trajectory"), made("Stability"))):
+        found.save(tmp_path / f"{k}.nc")
+        assert fc.loads(fc.load_result(tmp_path / f"{k}.nc").scenario) == net
+    made("PacketRuns").save(tmp_path / "runs.nc", net=net)
+    assert fc.loads(fc.load_result(tmp_path / "runs.nc").scenario) == net
+
+
+def test_pictures_are_saved_as_they_are_drawn(tmp_path):
+    found = made("Equilibrium")
+    assert found.plot(width=3.5).get_figwidth() == 3.5
+    found.save(tmp_path / "x.svg")
+    assert "<svg" in (tmp_path / "x.svg").read_text()
+    with pytest.raises(TypeError, match="no picture"):
+        made("LawReport").save(tmp_path / "x.png")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda file: file.write_bytes(b"no"), "no netCDF file"),
+        (lambda file: file.unlink(), "no such file"),
+        (
+            lambda file: xr.load_dataset(file).assign(queue=("link", [1.0])).to_netcdf(file),
+            "damaged or changed",
+        ),
+    ],
+)
+def test_files_that_are_not_as_they_were_written_are_refused(tmp_path, spoil, message):
+    file = tmp_path / "x.nc"
+    made("Equilibrium").save(file)
+    spoil(file)
+    with pytest.raises(fc.ScenarioError, match=message):
+        fc.load_result(file)
+    with pytest.raises(fc.ScenarioError, match=r"save: expected a file that ends in \.nc, \.csv"):
+        made("Equilibrium").save(tmp_path / "x.txt")
+
+
+def test_networks_and_sweeps_print_as_tables():
+    net, grid = fc.load("misra2003/mixed"), made("Sweep")
+    shown = repr(net)
+    for words in ("capacity [packet/s]", "rtt [s]", "0.025 … 0.25", "ecn_mod", "p_max = 0.2"):
+        assert words in shown and words in unescape(net._repr_html_())
+    assert r"\toprule" in net.to_latex()
+    lines = repr(grid).splitlines()
+    assert lines[1].split()[:2] == ["link.delay", "[s]"] and len(lines) == 6
+    assert lines[-1].startswith("failed at link.delay = -1")

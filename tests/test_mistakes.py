@@ -20,6 +20,9 @@ BEST = ("optimize", SLOW, "--vary", RED)
 # the words after `fluidcc`, and what the answer must have in it
 USAGE = [
     (["equilibrum", SLOW], ["No such command 'equilibrum'", "'equilibrium'"]),
+    (["margins", SLOW], ["No such command 'margins'. Did you mean 'stability'?"]),
+    (["spectrum", SLOW], ["No such command 'spectrum'. Did you mean 'noise'?"]),
+    (["plot", SLOW], ["Did you mean the option --plot of a command?"]),
     (["--verison"], ["--verison", "--version"]),
     (["equilibrium"], ["Missing argument 'scenario'", "fluidcc equilibrium -h"]),
     (["equilibrium", SLOW, "extra"], ["unexpected extra argument", "extra"]),
@@ -278,7 +281,7 @@ MISTAKES = [
     (lambda: fc.replace(NET, {3: 3}), fc.ScenarioError, 'values by path, such as {"flow.n": 40}'),
     (lambda: fc.number_at(NET, "flow.windw"), fc.ScenarioError, "did you mean 'flow.window.law'"),
     (lambda: fc.simulate(NET, until=-1), ValueError, "until: expected a time in (0, 1e+09] s, got"),
-    (lambda: fc.simulate(NET, until="60 s"), ValueError, "until: expected a time in (0, 1e+09] s"),
+    (lambda: fc.simulate(NET, until="60 B"), ValueError, "until: expected a number in s, or text"),
     (lambda: fc.simulate(NET, until=5, mesh="x"), ValueError, "mesh: expected Uniform, Located or"),
     (lambda: fc.simulate_packets(NET, until=5, seeds=5), ValueError, "a list of whole numbers"),
     (lambda: fc.simulate_packets(NET, until=5, seeds=range(10**12)), ValueError, "at most 1000000"),
@@ -286,7 +289,7 @@ MISTAKES = [
     (lambda: fc.simulate_packets(NET, until=5, warmup=5), ValueError, "0 <= warmup < until"),
     (lambda: fc.simulate_packets(fc.replace(NET, {"flow.n": 1e12}), until=5), ValueError,
      "expected at most 200000, got 1e+12"),
-    (lambda: fc.compare(NET, until="5"), ValueError, "until: expected a time in s, got '5'"),
+    (lambda: fc.compare(NET, until="5"), ValueError, "got '5'; did you mean '5 s'?"),
     (lambda: fc.compare(NET, until=5, warmup=6), ValueError, "warmup: expected a time in [0, 5)"),
     (lambda: fc.compare(NET, until=5, levels=("mean", "fluid")), ValueError,
      "levels: expected some of mean, population, trains, packets, got 'fluid'"),

@@ -1,11 +1,19 @@
 """The public names of the package."""
 
+import dataclasses
+import inspect
+import operator
+import re
 import subprocess
 import sys
 
 import pytest
+import typer
 
 import fluidcc as fc
+from fluidcc.analysis.equilibrium import FlowsEquilibrium, LinkEquilibrium
+from fluidcc.cli.app import _command, app
+from fluidcc.errors import _WORDS, MEANT
 
 
 @pytest.mark.parametrize("name", dir(fc))
@@ -66,3 +74,56 @@ def test_citations_name_the_scenario_its_model_and_its_laws():
     found = fc.citations(fc.load("hollot2001/slow"))
     assert list(found)[:2] == ["hollot2001", "misra2000"]
     assert found["floyd1993"].startswith("S. Floyd and V. Jacobson: Random Early Detection")
+
+
+def test_words_that_people_try_lead_to_names_that_exist():
+    assert not set(MEANT) & set(dir(fc))
+    commands = {repr(name) for name in typer.main.get_command(app).commands}  # pyright: ignore
+    for target in MEANT.values():
+        assert operator.attrgetter(target)(fc)
+        assert _command(target) in commands or "the option" in _command(target)
+    parts = (fc.Link, fc.Flows, LinkEquilibrium, FlowsEquilibrium, fc.Stability, fc.Solution)
+    known = {field.name for part in parts for field in dataclasses.fields(part)} | {*dir(fc.Result)}
+    assert set(_WORDS.values()) <= known
+
+
+@pytest.mark.parametrize(
+    ("thing", "name", "meant"),
+    [
+        (lambda net: fc, "margins", "stability"),
+        (lambda net: fc, "to_dataset", "Result.to_xarray"),
+        (lambda net: fc, "equilibrum", "equilibrium"),
+        (lambda net: net, "N", r"flows\[0\].n"),
+        (lambda net: net.links[0], "C", "capacity"),
+        (fc.equilibrium, "queue", r"links\['bottleneck'\].queue"),
+        (fc.equilibrium, "p", r"links\['bottleneck'\].mark_probability"),
+        (fc.stability, "queue", r"equilibrium.links\['bottleneck'\].queue"),
+        (fc.stability, "phase_margn", "phase_margin"),
+    ],
+)
+def test_a_wrong_attribute_is_answered_with_the_right_one(thing, name, meant):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean '?{meant}'?"):
+        getattr(thing(fc.load("hollot2001/slow")), name)
+
+
+def test_a_property_that_fails_shows_its_own_error():
+    class Broken(fc.Result):
+        @property
+        def value(self):
+            return {}.nothing  # pyright: ignore
+
+    with pytest.raises(AttributeError, match="'dict' object has no attribute 'nothing'"):
+        _ = Broken().value
+
+
+def test_what_functions_return_and_what_results_hold_is_documented():
+    """Each function has a section on it, each class of results names every field."""
+    for name in dir(fc):
+        thing = getattr(fc, name)
+        if inspect.isfunction(thing):
+            assert "\n    Returns\n    -------\n" in str(thing.__doc__), name
+        elif issubclass(thing, fc.Result) and dataclasses.is_dataclass(thing):
+            fields = (field.name for field in dataclasses.fields(thing))
+            public = [field for field in fields if not field.startswith("_")]
+            missing = [own for own in public if not re.search(rf"`{own}\b", str(thing.__doc__))]
+            assert missing == [], name

@@ -87,7 +87,11 @@ GROUPS = (
         ("solve_dde", "Solution", "Status", "Uniform", "Located", "MethodOfSteps", "Modes",
          "Sampled", "DelayEquation", "EquationEquilibrium"),
     ),
-    Group("pictures", "Pictures", "Results drawn in one style.", ("plot", "style",)),
+    Group(
+        "results", "Results",
+        "What every result has: data, tables, a picture, files; and pictures in one style.",
+        ("Result", "load_result", "plot", "style"),
+    ),
 )  # fmt: skip
 
 BUILT_BY_HAND = frozenset(
@@ -111,7 +115,8 @@ def _page(group: Group) -> Iterator[str]:
 def _index() -> Iterator[str]:
     yield from ("Functions", "=========", "")
     yield "Verbs are functions of a network; results print as tables, and have"
-    yield "``to_dict()`` and ``to_xarray()``. All are names of ``fluidcc``, by habit ``fc``."
+    yield "``to_dict()``, ``to_xarray()``, ``to_pandas()``, ``plot()`` and ``save(path)``."
+    yield "All are names of ``fluidcc``, by habit ``fc``."
     yield from ("Every example here is run by the tests.", "", ".. currentmodule:: fluidcc", "")
     for group in GROUPS:
         yield from (f":doc:`{group.page}`", f"   {group.about}", "")

@@ -92,6 +92,8 @@ class Boundary(Result):
     every count was proven, and the curves account for all of them. The curves of a population are
     not certified, and it has no `secondary` ones.
 
+    `paths`, `units` and `ranges` are those of the two parameters, `curves` the boundary.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -172,6 +174,12 @@ def boundary(
         bounds of the parameter.
     points
         Lines each way of the grid on which the number of unstable roots is certified.
+
+    Returns
+    -------
+    Boundary
+        `curves`, each with `x` and `y` (k,) in the units of the parameters, `frequency` (k,)
+        [rad/s], and its kind; `grid` and `unstable` (k, k), the counts it was checked with.
 
     Raises
     ------

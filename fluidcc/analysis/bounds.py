@@ -127,6 +127,9 @@ class BoundReport(Judged):
     `readings` has one entry for each set of definitions, first the literal one; `verdict`, `tight`
     and `worst` are those of the first. `derivation` lists the steps that follow by algebra.
 
+    `id`, `source`, `claims`, `statement` and `hypotheses` are those of the bound, `engine` what
+    judged it, `message` why it does not apply.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -180,6 +183,8 @@ class BoundReport(Judged):
 @dataclasses.dataclass(frozen=True, repr=False)
 class BoundReports(Judged):
     """The verdicts on several bounds.
+
+    `reports` has one for each.
 
     Examples
     --------
@@ -252,6 +257,11 @@ def check_bounds(
     """Judge all bounds, or those named, as `check_bound` does.
 
     Without a network and names, bounds whose search takes long are left out.
+
+    Returns
+    -------
+    BoundReports
+        `reports`, a `BoundReport` for each bound.
 
     Examples
     --------

@@ -90,6 +90,8 @@ class Crossings(Result):
     ranges without a smooth equilibrium; `stable_at_low` is None if the range begins with one.
     `certified`: every count was proven, and the crossings account for all of them.
 
+    `path` and `unit` of the parameter, `low` and `high` the range, `crossings` the changes.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -173,6 +175,12 @@ def crossings(
         Values at which the number of unstable roots is certified before anything is refined.
     criticality
         Whether to distinguish subcritical from supercritical Hopf points.
+
+    Returns
+    -------
+    Crossings
+        `crossings`, each with the `value` of the parameter, the `frequency` [rad/s], and the
+        unstable roots `below` and `above` it.
 
     Raises
     ------

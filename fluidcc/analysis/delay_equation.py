@@ -113,6 +113,8 @@ class EquationEquilibrium(Result):
     `jacobians` are the derivatives of the field by the present and by each delayed state. `status`
     is `regular`, or `none` if none was found near the guess; `message` has the reason.
 
+    `lags` has their values (k,), `equation` is the equation.
+
     Examples
     --------
     >>> import fluidcc as fc

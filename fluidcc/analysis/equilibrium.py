@@ -92,6 +92,8 @@ class Equilibrium(Result):
     the undelayed model, without a linearisation. Numbers are NaN if there is no equilibrium. `net`
     is the fluid model's version of the network `asked` about, `rows` the residuals of its check.
 
+    `links` and `flows` are by name, `op` is the state in the arrays of the solver.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -191,6 +193,13 @@ def equilibrium(net: Network) -> Equilibrium:
     found, with a message; if many values of a memory are equilibria, the message has their range.
     For several links uniqueness is not known: the search starts from empty and from long queues,
     and the message has the difference, if any.
+
+    Returns
+    -------
+    Equilibrium
+        By name: `links` with queue and average [packet], mark probability and utilization; `flows`
+        with window [packet], rtt [s], rate [packet/s] and mark probability, each of shape (m,), a
+        number for each distinct round trip.
 
     Examples
     --------

@@ -133,6 +133,8 @@ class Fluctuations(Result):
     queue at frequencies `omega` [rad/s]; its integral over omega / pi, and what the phases of
     packets within a round trip add, are the variance.
 
+    `links` and `flows` are by name, `equilibrium` is that of the population.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -214,6 +216,13 @@ def fluctuations(net: Network) -> Fluctuations:
     Signals are marks or losses of flows that last. Refused, with the reason and its size, if the
     loop is unstable or near to that, if a queue often empties or fills, and for windows of next to
     one packet.
+
+    Returns
+    -------
+    Fluctuations
+        `links` and `flows` by name: mean, standard deviation and quantiles of queues and windows
+        [packet], delays [s] and rates [packet/s]; `density` [packet^2 s] (k,) of each queue at the
+        frequencies `omega` (k,) [rad/s].
 
     Examples
     --------

@@ -41,6 +41,11 @@ def linearize(net: Network, eq: Equilibrium | None = None, *, side: int = 0) -> 
     see `at_kink`. Ticks of sampled laws count as change per period. Raises ValueError if there is
     no smooth equilibrium, or if the derivatives disagree with finite differences.
 
+    Returns
+    -------
+    Linear
+        Matrices of the present state (n, n) and of each delayed input, and their lags [s].
+
     Examples
     --------
     >>> import fluidcc as fc

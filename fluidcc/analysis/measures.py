@@ -156,6 +156,8 @@ class Gradient(Result):
     margin (`discontinuity`, `sliding`, `continuum`, `none`); `message` has details. `units` are
     those of the parameters.
 
+    `of` is the quantity, `value` its value in `unit`; `derivatives` are in that over `units`.
+
     Examples
     --------
     >>> import fluidcc as fc

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fluidcc.analysis.linear import Array
+from fluidcc.scenario.parsing import in_seconds
 
 _STILL = 1e-6  # of the mean size: smaller ranges are no oscillation
 _HYSTERESIS = 0.25  # of the range on either side of its middle: ripples are no cycles
@@ -34,7 +35,7 @@ class Oscillation(NamedTuple):
     mean: float
 
 
-def oscillation(time: ArrayLike, values: ArrayLike, *, after: float = 0.0) -> Oscillation:
+def oscillation(time: ArrayLike, values: ArrayLike, *, after: float | str = 0.0) -> Oscillation:
     """Period and extremes of values over time, such as a queue of a trajectory.
 
     A cycle begins where the values rise through the middle of their range, having been a quarter
@@ -45,7 +46,13 @@ def oscillation(time: ArrayLike, values: ArrayLike, *, after: float = 0.0) -> Os
     time, values
         Times [s], increasing, and values, shapes (T,).
     after
-        Start of the evaluation [s], after the transient.
+        Start of the evaluation [s], after the transient; text is read with its unit.
+
+    Returns
+    -------
+    Oscillation
+        `period` in the unit of `time`, None without two cycles; `lowest`, `highest`, `mean` in that
+        of `values`.
 
     Raises
     ------
@@ -61,7 +68,7 @@ def oscillation(time: ArrayLike, values: ArrayLike, *, after: float = 0.0) -> Os
     >>> round(found.period, 6)
     4.0
     """
-    t, v = np.asarray(time, float), np.asarray(values, float)
+    t, v, after = np.asarray(time, float), np.asarray(values, float), in_seconds("after", after)
     if t.ndim != 1 or t.shape != v.shape:
         raise ValueError(f"time and values need one shape (T,), got {t.shape} and {v.shape}")
     t, v = t[t >= after], v[t >= after]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,8 +23,12 @@ from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import growing_rate, received, sender_change
 from fluidcc.ops import Num
 from fluidcc.programs import leaves, write_out
+from fluidcc.quantities import attributes
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Flows, Link, Network, to_arrays
+
+if TYPE_CHECKING:
+    import xarray
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()
@@ -39,6 +43,8 @@ class RelayCycle(Result):
     buffer, and while the queue does not run empty (`valid`): then the link is always busy. It is
     the cycle of the model named by `basis`, and `exact` if the network uses that model:
     `model.rates = "self_clocked"`, with `model.delay = "fifo"` unless marks are set at the front.
+
+    `message` says why it does not hold; `net` is the network.
 
     Examples
     --------
@@ -79,6 +85,20 @@ class RelayCycle(Result):
             "links": {self.net.link_names[0]: found},
             "flows": {self.net.flow_names[0]: {"window": [self.window]}},
         })  # fmt: skip
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Least and largest queue and window, and the times, with units."""
+        import xarray as xr
+
+        variables: dict[str, Any] = {
+            "queue": ("end", list(self.queue), attributes("links", "queue")),
+            "window": ("end", list(self.window), attributes("flows", "window")),
+            "period": ((), self.period, {"units": "s", "long_name": "period of the cycle"}),
+            "delay": ((), self.delay, {"units": "s", "long_name": "from a signal to its effect"}),
+        }
+        coordinates = {"end": ["least", "largest"]}
+        attrs = {"valid": int(self.valid), "exact": int(self.exact), "message": self.message}
+        return xr.Dataset(variables, coordinates, attrs)
 
 
 def _pace(link: Link, flows: Flows, signal: Signal, carried: Num, window: Num) -> Num:

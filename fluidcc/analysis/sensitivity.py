@@ -45,6 +45,7 @@ from fluidcc.ops import Num
 from fluidcc.quantities import BY_UNIT, about, labels
 from fluidcc.result import Result
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.parsing import in_seconds
 from fluidcc.scenario.paths import check_paths
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Sensitivity(Result):
 
     `slopes` has the same structure per path as `run`: links and groups by name, with derivatives in
     place of values. Means are from `after` on, exact for the cubics between nodes.
+
+    `means` and `mean_slopes` have those over time in the same shape.
 
     Examples
     --------
@@ -150,9 +153,9 @@ def sensitivity(
     net: Network,
     over: Sequence[str],
     *,
-    until: float,
+    until: float | str,
     points: ArrayLike | None = None,
-    after: float = 0.0,
+    after: float | str = 0.0,
     mesh: Located | None = None,
 ) -> Sensitivity:
     """A trajectory of the fluid model and its derivatives by parameters, delays and initial state.
@@ -164,13 +167,19 @@ def sensitivity(
     over
         Paths of numbers, those of the initial state included; `n` scales a group as a whole.
     until
-        End of the run [s].
+        End of the run [s]; text is read with its unit.
     points
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     after
-        Start of the means over time [s].
+        Start of the means over time [s], or text as for `until`.
     mesh
         `Located` with a step; by default that of `uniform_mesh`.
+
+    Returns
+    -------
+    Sensitivity
+        `run`, the trajectory; `slopes` by path: the derivatives of each of its arrays, in the same
+        shape and in its unit over that of the parameter; `means` over time and `mean_slopes`.
 
     Raises
     ------
@@ -188,6 +197,7 @@ def sensitivity(
     >>> found.status.name
     'ok'
     """
+    until, after = in_seconds("until", until), in_seconds("after", after)
     check_paths(net, over, where="sensitivity")
     paths = tuple(dict.fromkeys(over))
     if not paths:

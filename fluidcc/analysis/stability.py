@@ -69,6 +69,8 @@ class Stability(Result):
     results, if it is known (`relay_cycle`). `linear` is the linearisation that was judged, None
     where there is none; `population` the loop of one.
 
+    `status` is that of the `equilibrium`, or the reason why there is no verdict.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -204,6 +206,13 @@ def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability
     message says so. `certify` proves the count
     of unstable roots in ball arithmetic, for the linearisation as it stands in double precision;
     MissingExtra is raised without python-flint.
+
+    Returns
+    -------
+    Stability
+        `stable`, `unstable` (the count) and whether it is `certified`; `roots` (k,) [1/s] from the
+        right; `phase_margin` [deg], `gain_margin` (a factor), `delay_margin` [s], `gain_crossover`
+        and `phase_crossover` [rad/s].
 
     Examples
     --------

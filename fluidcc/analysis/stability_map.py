@@ -76,6 +76,8 @@ class StabilityMap(Result):
 
     `batched` is the number of points computed in batches; the others were computed one by one.
 
+    `axes` has values by path, `units` their units.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -168,6 +170,12 @@ def stability_map(
         Values by path; the grid is their product. Text is read as a quantity with its unit.
     progress
         Called with the finished share in [0, 1].
+
+    Returns
+    -------
+    StabilityMap
+        `points` in the order of the grid, each with its verdict, count of unstable roots and
+        `rightmost` root [1/s].
 
     Raises
     ------

@@ -61,6 +61,8 @@ class WindowDistribution(Result):
     find, and of time spent at, each of them. `window_fluid` is the window at which the mean drift
     vanishes. `error` is the relative change of the mean on the last doubling of the grid.
 
+    `mark_probability` is p; `message` has the reason of a failure.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -369,6 +371,11 @@ def window_distribution(
         Whether the window stands still while the reaction is deaf, as TCP's does under echoes that
         last until it confirms them (RFC 3168, 6.1.3).
 
+    Returns
+    -------
+    WindowDistribution
+        `window` (k,) [packet], and the shares of `packets` and of `time` at each, shape (k,).
+
     Raises
     ------
     ValueError
@@ -415,6 +422,8 @@ def window_distribution(
 @dataclasses.dataclass(frozen=True, repr=False)
 class WindowDistributions(Result):
     """Stationary windows by group of flows; of the other groups, why they have none.
+
+    `groups` has the distributions, `missing` the reasons.
 
     Examples
     --------

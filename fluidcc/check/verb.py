@@ -13,7 +13,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from hypothesis.configuration import set_hypothesis_home_dir
@@ -45,6 +45,9 @@ from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import replace
 from fluidcc.scenario.tables import laws_of, tables
+
+if TYPE_CHECKING:
+    import xarray
 
 _BESIDE = 1e-4  # of the equilibrium: largest distance from it
 _TURN = 4.0  # times 1 / |s|: length of the trajectory
@@ -489,6 +492,8 @@ class Step(float):
 class LawReport(Result):
     """Every check of one law, in the order in which they were made.
 
+    `law` and `kind` name it, `findings` has the checks.
+
     Examples
     --------
     >>> from fluidcc.check.verb import Finding, LawReport
@@ -529,6 +534,15 @@ class LawReport(Result):
             "summary": self.summary,
             "checks": plain(self.findings),
         }
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """The verdict of each check, and why, along the dimension `check`."""
+        import xarray as xr
+
+        columns = {k: [getattr(f, k) for f in self.findings] for k in ("verdict", "why")}
+        variables = {k: ("check", np.array(values, object)) for k, values in columns.items()}
+        coordinates = {"check": [f.check for f in self.findings]}
+        return xr.Dataset(variables, coordinates, {"law": self.law, "kind": self.kind})
 
 
 def check_law(

@@ -54,7 +54,7 @@ from fluidcc.cli.run import (
 from fluidcc.cli.sweep import sweep
 from fluidcc.cli.validation import check_law, figures, new_law, validate
 from fluidcc.cli.verbs import VERBS, make_command
-from fluidcc.errors import Fault, ScenarioError
+from fluidcc.errors import MEANT, Fault, ScenarioError
 from fluidcc.folders import BESIDE, own_folder
 from fluidcc.scenario.parsing import Faults
 
@@ -166,6 +166,17 @@ def _send_again() -> None:
     threading.Timer(_AGAIN, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
+_OTHERS = {"load": "'show'", "plot": "the option --plot of a command"}
+
+
+def _command(name: str) -> str:
+    """The command of a public name, for messages."""
+    if name.startswith(("Result.", "load_result")):
+        return "the option --out of a command"
+    commands = (verb.name for verb in VERBS.values() if verb.function == name and verb.command)
+    return _OTHERS.get(name) or repr(next(commands, name.replace("_", "-")))
+
+
 _LAW_FILES = several(
     "FILE", "Add the laws of a Python file, which is run: read it first. Repeatable."
 )
@@ -178,6 +189,14 @@ class Program(TyperGroup):
         """Read the words before the command."""
         with report_faults("--json" in args):
             return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is named; for a word that means another one, that is in the error."""
+        word = args[0].lower().replace("-", "_")
+        name = MEANT.get(word, word)
+        if args[0] not in self.commands and (word in MEANT or word in _OTHERS):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {_command(name)}?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that is named."""

@@ -18,6 +18,7 @@ import typer
 from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import read_standard_input, writable
+from fluidcc.results.export import DATA, PICTURES
 from fluidcc.scenario.parsing import Faults, count, seconds, value_of
 
 if TYPE_CHECKING:
@@ -123,16 +124,15 @@ SCENARIO = word(None, ONE_SCENARIO, autocompletion=completed)
 CHANGES = several("PATH=VALUE", "Change a parameter. Repeatable.", "--set")
 OVER = several("PATH=A:B:STEP|v1,v2", "Sweep a parameter. Repeat for a grid.", "--over")
 JSON = flag("Print one JSON object.")
-OUT = file("Write the result: .nc, .csv, or its tables as .tex.")
+OUT = file("Write the result: .nc, .csv, .json, or its tables as .tex.")
 PLOT = file("Draw the result: .png, .pdf or .svg.")
 UNTIL = text("TIME", "End of the run [s].", "60")
 WARMUP = text("TIME", "Statistics start here [s]. [default: --until / 3]", "")
 SEEDS = text("K", "Packet runs: seeds 1 to K.", "5")
+QUIET = flag("Report no progress on stderr.")
 FAST_CPU = flag("Compile integration loops as a whole.", "--fast-cpu/--no-fast-cpu", default=True)
 
 
-_DATA = (".nc", ".csv", ".tex")
-_PICTURES = (".png", ".pdf", ".svg")
 _MOST, _MOST_CHUNKED = 100_000, 10_000_000  # points of a grid
 
 
@@ -142,7 +142,8 @@ class Task:
 
     `net` has the changes of ``--set``, which `typed` keeps, and `axes` is the grid of ``--over``;
     `net` is None if there are faults, which end the command, or if it needs none. `chunked`
-    is for `sweep`: points go to chunks in a folder, and may be done by other processes.
+    is for `sweep`: points go to chunks in a folder, and may be done by other processes. `quiet`
+    runs do not report their progress.
     """
 
     net: Any
@@ -152,6 +153,7 @@ class Task:
     out: Path | None
     plot: Path | None
     chunked: bool = False
+    quiet: bool = False
 
 
 def prepare(
@@ -164,6 +166,7 @@ def prepare(
     plot: Path | None = None,
     fast_cpu: bool = False,
     chunked: bool = False,
+    quiet: bool = False,
 ) -> Task:
     """Read the options that most commands share; faults go to `faults`.
 
@@ -183,7 +186,7 @@ def prepare(
     for path in axes:
         _check_kept(net or loaded, {"--set": typed}, path, "--over", faults)
     _check_files(out, plot, faults)
-    return Task(net, typed, axes, json, out, plot, chunked)
+    return Task(net, typed, axes, json, out, plot, chunked, quiet)
 
 
 def read_scenario(name: str) -> "Network":
@@ -339,7 +342,7 @@ def end_of(until: str, faults: Faults) -> float:
 
 def _check_files(out: Path | None, plot: Path | None, faults: Faults) -> None:
     """Note endings that are not known and files that cannot be written, before anything runs."""
-    for option, path, endings in (("--out", out, _DATA), ("--plot", plot, _PICTURES)):
+    for option, path, endings in (("--out", out, DATA), ("--plot", plot, PICTURES)):
         if path is not None:
             check_file(option, path, endings, faults)
 

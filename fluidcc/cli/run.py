@@ -2,8 +2,10 @@
 
 import re
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,11 +83,19 @@ def print_json(whole: Mapping[str, Any]) -> None:
     typer.echo(to_json(whole))
 
 
+EVERY = 10.0
+"""Time between the lines of progress if stderr is no terminal [s]."""
+
+
 @contextmanager
-def progress(doing: str) -> Iterator[Callable[[float], None] | None]:
-    """A bar with the time left on stderr if that is a terminal; None otherwise."""
-    if not sys.stderr.isatty():
-        yield None
+def progress(doing: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
+    """Report on stderr until this ends: a bar with the time left, or lines if it is no terminal.
+
+    Gives the function that takes the finished share; None if `quiet`.
+    """
+    if quiet or not sys.stderr.isatty():
+        with nullcontext() if quiet else _lines(doing) as lines:
+            yield lines
         return
     from rich.console import Console
     from rich.progress import (
@@ -109,6 +119,36 @@ def progress(doing: str) -> Iterator[Callable[[float], None] | None]:
         yield show
 
 
+@contextmanager
+def _lines(doing: str) -> Iterator[Callable[[float], None]]:
+    """A line of progress now and then, whether the share is known or not."""
+    begun, ended, shares = time.monotonic(), threading.Event(), [0.0]
+
+    def report() -> None:
+        while not ended.wait(EVERY):
+            typer.echo(_line(doing, shares[0], time.monotonic() - begun), err=True)
+
+    thread = threading.Thread(target=report, daemon=True)
+    thread.start()
+    try:
+        yield lambda share: shares.__setitem__(0, share)
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _line(doing: str, share: float, elapsed: float) -> str:
+    """What is being done, its share, and the times gone and left [s], if they are known."""
+    from fluidcc.sweep.progress import Progress
+
+    if isinstance(share, Progress):  # which has the time left
+        return f"{doing}: {share!r}; {elapsed:.0f} s so far"
+    if not 0.0 < share < 1.0:
+        return f"{doing}: {elapsed:.0f} s so far"
+    left = elapsed * (1.0 - share) / share
+    return f"{doing}: {share:.0%}, {left:.0f} s left; {elapsed:.0f} s so far"
+
+
 def evaluate(
     task: Task, verb: Callable[..., Any], doing: str, reports: bool = False, grid: bool = False
 ) -> "Sweep | Any":
@@ -116,7 +156,7 @@ def evaluate(
 
     `reports`: the verb itself takes `progress`; `grid`: it takes the axes too.
     """
-    with progress(doing) as show:
+    with progress(doing, quiet=task.quiet) as show:
         if grid:
             return verb(task.net, task.axes, progress=show)
         if task.axes:
@@ -171,33 +211,18 @@ def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
 
 def _save(task: Task, result: Any) -> None:
     """The files of ``--out`` and ``--plot``."""
+    from fluidcc.results.export import save
+
     if task.out is not None:
-        from fluidcc.results import export
-
-        rows = list(task.axes) if task.axes else list(export.ROWS)
-        write(result, task.out, rows, export.provenance(task.net, command_line()))
+        with written("--out", task.out):
+            save(result, task.out, net=task.net, command=command_line())
     if task.plot is not None:
-        from fluidcc.results.plot import save
-
         with written("--plot", task.plot):
             try:
                 save(result, task.plot)
             except (TypeError, ValueError) as error:
                 expected = "a result that has a picture"
                 raise ScenarioError([Fault("--plot", "", expected, str(error))]) from None
-
-
-def write(result: Any, path: Path, rows: Sequence[str], origin: Mapping[str, str]) -> None:
-    """The file of ``--out``: all tables, or numbers; in a CSV only series, if there are any."""
-    from fluidcc.results import export, tex
-
-    with written("--out", path):
-        if path.suffix == ".tex":
-            tex.write(result.tables(), path, origin)
-            return
-        series = getattr(result, "series", None) if path.suffix == ".csv" else None
-        data = result.to_xarray() if series is None else series
-        export.write(data, path, rows, origin)
 
 
 @contextmanager

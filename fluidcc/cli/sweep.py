@@ -13,6 +13,7 @@ from fluidcc.cli.options import (
     ONE_SCENARIO,
     OUT,
     OVER,
+    QUIET,
     Task,
     command_line,
     completed,
@@ -23,7 +24,7 @@ from fluidcc.cli.options import (
     word,
     words,
 )
-from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, write
+from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, written
 from fluidcc.cli.verbs import VERBS, Options
 from fluidcc.errors import SweepStopped, nearest, shown
 from fluidcc.scenario.parsing import Faults
@@ -53,19 +54,19 @@ _OPTIONS = {
     workers=text("N", "Number of worker processes (default: one per core)."),
     scheduler=text("ADDRESS", "Address of a Dask cluster, such as tcp://host:8786."),
     status=flag("Print counts of done, failed and missing points; run nothing."),
-    **_OPTIONS, json=JSON, fast_cpu=FAST_CPU,
+    **_OPTIONS, json=JSON, quiet=QUIET, fast_cpu=FAST_CPU,
 )  # fmt: skip
 def sweep(
     verb: str | None, scenario: str | None, words: list[str] | None, over: Any, changes: Any,
     out: Path | None, workers: str | None, scheduler: str | None, status: bool, json: bool,
-    fast_cpu: bool, **given: Any,
+    quiet: bool, fast_cpu: bool, **given: Any,
 ) -> None:  # fmt: skip
     """A verb over a grid in chunks, on all cores; finished chunks are kept in FILE.sweep."""
     faults = Faults()
     if status and verb is None:
         _print_status(_folder(out, faults), json, faults)
         return
-    task = _prepare(faults, verb, scenario, changes, over, json, out, fast_cpu)
+    task = _prepare(faults, verb, scenario, changes, over, json, out, fast_cpu, quiet)
     options = _options(verb or "", words or (), given, task, faults)
     count = _workers(workers, scheduler, faults)
     folder = _folder(out, faults)
@@ -79,14 +80,16 @@ def sweep(
 
 def _prepare(
     faults: Faults, verb: str | None, scenario: str | None, changes: Any, over: Any, json: bool,
-    out: Path | None, fast_cpu: bool,
+    out: Path | None, fast_cpu: bool, quiet: bool,
 ) -> Task:  # fmt: skip
     if verb not in SWEPT:
         close = nearest(verb or "", list(SWEPT), 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         got = "none" if verb is None else f"{verb!r}{hint}"
         faults.add("sweep", "VERB", f"one of {', '.join(SWEPT)}", got)
-    task = prepare(faults, scenario, changes, over, json, out, None, fast_cpu, chunked=True)
+    task = prepare(
+        faults, scenario, changes, over, json, out, None, fast_cpu, chunked=True, quiet=quiet
+    )
     if scenario is None:
         faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
     if not over:
@@ -149,7 +152,7 @@ def _run(
     from fluidcc.sweep.grid import Grid
 
     try:
-        with progress("sweep") as show:
+        with progress("sweep", quiet=task.quiet) as show:
             return sweep_in_chunks(
                 task.net, Grid.of(task.net, task.axes), verb, folder=folder, workers=workers,
                 scheduler=scheduler, progress=show, command=command_line(),
@@ -166,10 +169,12 @@ def _run(
 
 
 def _deliver(task: Task, result: "SweepData", folder: Path) -> None:
+    from fluidcc.results.export import save
 
     data, out = result.to_xarray(), task.out
     if out is not None:
-        write(result, out, list(result.axes), data.attrs)
+        with written("--out", out):
+            save(result, out)
     count, total = int(data["failed"].sum()), data["failed"].size
     if task.json:
         counts = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}

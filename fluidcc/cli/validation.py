@@ -2,6 +2,7 @@
 the papers, and verdicts on their claims.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from fluidcc.bundled import module
 from fluidcc.cli.options import (
     FAST_CPU,
     JSON,
+    QUIET,
     Option,
     begin,
     check_file,
@@ -37,9 +39,9 @@ if TYPE_CHECKING:
         "Scenario in which the law is tried (default: ten flows over 10 Mbit/s).", str | None, None,
         "--scenario", {"metavar": "SCENARIO", "autocompletion": completed},
     ),
-    json=JSON, fast_cpu=FAST_CPU,
+    json=JSON, quiet=QUIET, fast_cpu=FAST_CPU,
 )  # fmt: skip
-def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None:
+def check_law(file: str, within: str | None, json: bool, quiet: bool, fast_cpu: bool) -> None:
     """Run all law checks on your own laws. Exits with 3 if any fails or is undetermined."""
     begin(fast_cpu)
     from fluidcc.laws.own import load_laws, loaded
@@ -53,7 +55,7 @@ def check_law(file: str, within: str | None, json: bool, fast_cpu: bool) -> None
 
         reports = []
         for law in laws:
-            with progress(law.name) as show:
+            with progress(law.name, quiet=quiet) as show:
                 reports.append(verb(law, scenario=net, progress=show))
             if not json:
                 print_tables(reports[-1])
@@ -94,7 +96,7 @@ def _end_check(reports: "list[LawReport]", json: bool) -> None:
 _RESULTS = file("Folder of finished runs, which are reused.")
 
 
-def _bench(results: Path | None, quick: bool) -> Any:
+def _bench(results: Path | None, quick: bool, quiet: bool) -> Any:
     from fluidcc.machine import processors
 
     try:
@@ -104,25 +106,27 @@ def _bench(results: Path | None, quick: bool) -> Any:
         raise ScenarioError([refused]) from None
     with written("--results", folder):
         store = module("validation.lab.store").Store(folder)
-    return module("validation.lab.making").Bench(store, quick, processors(), progress)
+    return module("validation.lab.making").Bench(
+        store, quick, processors(), partial(progress, quiet=quiet)
+    )
 
 
 @takes(
     which=words("[PAPER|PAPER/FIGURE|all]...", "Figures to draw (default: all)."),
     quick=flag("Few seeds, and the longest runs shortened."),
     out=file("Folder for PDF, PNG and CSV.", Path("figures")),
-    results=_RESULTS, json=JSON, fast_cpu=FAST_CPU,
+    results=_RESULTS, json=JSON, quiet=QUIET, fast_cpu=FAST_CPU,
 )  # fmt: skip
 def figures(
     which: list[str] | None, quick: bool, out: Path, results: Path | None, json: bool,
-    fast_cpu: bool,
+    quiet: bool, fast_cpu: bool,
 ) -> None:  # fmt: skip
     """The figures of the papers, by packets and by the fluid model."""
     begin(fast_cpu)
     making, not_kept = module("validation.lab.making"), module("validation.lab.store").NotKept
     if out.exists() and not out.is_dir():
         raise ScenarioError([Fault("--out", "", "a folder", f"the file '{out}'")])
-    bench, show = _bench(results, quick), (lambda _: None) if json else _print_figure
+    bench, show = _bench(results, quick, quiet), (lambda _: None) if json else _print_figure
     with written("--out", out), written("--results", bench.store.folder, not_kept):
         done = making.make_figures(which or (), out, bench, show)
     if json:
@@ -153,15 +157,18 @@ def _finish(failures: dict[str, str]) -> None:
     papers=words("[PAPER|all]...", "Papers (default: all)."),
     full=flag("Run all seeds (default: those of figures --quick)."),
     report=file("Write a report with figures: .html."),
-    results=_RESULTS, json=JSON, fast_cpu=FAST_CPU,
+    results=_RESULTS, json=JSON, quiet=QUIET, fast_cpu=FAST_CPU,
 )  # fmt: skip
 def validate(
     papers: list[str] | None, full: bool, report: Path | None, results: Path | None, json: bool,
-    fast_cpu: bool,
+    quiet: bool, fast_cpu: bool,
 ) -> None:  # fmt: skip
     """One verdict for each claim of the papers, with numbers, engine and reason."""
     begin(fast_cpu)
-    named, bench = module("validation.lab.ledger").chosen(papers or ()), _bench(results, not full)
+    named, bench = (
+        module("validation.lab.ledger").chosen(papers or ()),
+        _bench(results, not full, quiet),
+    )
     if report is not None:
         faults = Faults()
         check_file("--report", report, (".html",), faults)

@@ -20,6 +20,7 @@ from fluidcc.cli.options import (
     OUT,
     OVER,
     PLOT,
+    QUIET,
     SCENARIO,
     SEEDS,
     UNTIL,
@@ -135,13 +136,13 @@ def make_command(verb: Verb) -> Callable[..., None]:
 
     def command(
         scenario: str | None, *, changes: Any, json: bool, out: Path | None, fast_cpu: bool,
-        grid: Any = None, plot: Path | None = None, **own: Any,
+        quiet: bool, grid: Any = None, plot: Path | None = None, **own: Any,
     ) -> None:  # fmt: skip
         along = own.get("along")
         if isinstance(along, str) and "=" in (scenario or "") and "=" not in along:
             scenario, own["along"] = along, scenario
         faults = Faults()
-        task = prepare(faults, scenario, changes, grid, json, out, plot, fast_cpu)
+        task = prepare(faults, scenario, changes, grid, json, out, plot, fast_cpu, quiet=quiet)
         if verb.grid and not grid:
             faults.add(verb.name, "", "a grid: --over PATH=A:B:STEP", "none")
         options = verb.read(task, faults, **own)
@@ -153,7 +154,7 @@ def make_command(verb: Verb) -> Callable[..., None]:
     shared = {"changes": CHANGES} | ({"grid": OVER} if verb.gridded else {})
     shared |= {"json": JSON, "out": OUT} | ({"plot": PLOT} if verb.drawn else {})
     return takes(
-        scenario=verb.scenario, **verb.options, **shared, fast_cpu=FAST_CPU
+        scenario=verb.scenario, **verb.options, **shared, quiet=QUIET, fast_cpu=FAST_CPU
     )(command)  # fmt: skip
 
 

@@ -23,6 +23,11 @@ def fast_cpu() -> bool:
     loops of other code lose their threads. Returns whether the option is set in time; if a
     backend has started already it warns once and changes nothing.
 
+    Returns
+    -------
+    bool
+        Whether the setting is in force.
+
     Examples
     --------
     >>> import fluidcc as fc

@@ -1,7 +1,7 @@
 """`solve_dde`: any delay equation with constant, time- and state-dependent lags; its solution."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import numpy as np
@@ -15,7 +15,10 @@ from fluidcc.dde.equation import Modes, Sampled
 from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate, known, number
 from fluidcc.dde.located import Located
 from fluidcc.dde.system import shapes_of, unraveler
-from fluidcc.result import Result
+from fluidcc.result import Result, plain
+
+if TYPE_CHECKING:
+    import xarray
 
 
 class Solution(Result, eqx.Module):
@@ -64,6 +67,25 @@ class Solution(Result, eqx.Module):
         status = Status(int(self.status))
         when = "" if status is Status.ok else f"after t = {float(self.status_time):.9g}: "
         return when + status.advice
+
+    def to_dict(self) -> dict[str, Any]:
+        """Times, values and the status as plain numbers."""
+        return {
+            "t": plain(self.t), "y": plain(self.y), "status": Status(int(self.status)).name,
+            "message": self.message,
+        }  # fmt: skip
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """The values over `time`, for one trajectory; a leaf of a state of several has its name."""
+        import xarray as xr
+
+        variables = {}
+        for path, leaf in jax.tree_util.tree_flatten_with_path(self.y)[0]:
+            name = jax.tree_util.keystr(path, simple=True, separator=".") or "y"
+            dims = ("time", *(f"{name}.{k}" for k in range(1, leaf.ndim)))
+            variables[name] = (dims, np.asarray(leaf))
+        attrs = {"status": Status(int(self.status)).name, "message": self.message}
+        return xr.Dataset(variables, {"time": np.asarray(self.t)}, attrs)
 
     def __repr__(self) -> str:
         if isinstance(self.status, Tracer):
@@ -127,6 +149,12 @@ def solve_dde(
     batched
         Solve for every index along the leading axis of all leaves of `params`, in blocks that
         suit the processor's cache. All arrays of the solution get that axis first.
+
+    Returns
+    -------
+    Solution
+        `t` (S,) and `y`, each leaf with the times as its first axis; `status` and `status_time`,
+        the last good time; called with times, it gives the state there.
 
     Raises
     ------

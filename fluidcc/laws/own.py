@@ -56,6 +56,11 @@ def load_laws(path: str | os.PathLike[str]) -> tuple[type[Law], ...]:
     Classes whose names begin with Abstract are left out. The file stands alone: it may import
     installed packages, but no other file in its folder.
 
+    Returns
+    -------
+    tuple of classes
+        The laws of the file, registered.
+
     Raises
     ------
     ScenarioError

@@ -201,6 +201,10 @@ def check_fields(thing: Any, where: str) -> None:
     """
     for name, info in infos(thing).items():
         value = getattr(thing, name)
+        if info.within is not None and isinstance(value, str):
+            raise ValueError(
+                f"{where}.{name}: expected a number, got {value!r}; fluidcc.replace reads units"
+            )
         if info.within is not None and _plain(value) and value not in info.within:
             unit = f" {info.unit}" if info.unit not in ("", "1") else ""
             raise ValueError(

@@ -77,6 +77,11 @@ def register(law: AnyLaw) -> AnyLaw:
         AbstractMarking, AbstractMarkSpacing or AbstractEstimator, with `name`, `source` and
         described parameters.
 
+    Returns
+    -------
+    class
+        The law itself, so that this can decorate it.
+
     Raises
     ------
     ScenarioError

@@ -25,6 +25,11 @@ def advice(net: Network) -> tuple[str, ...]:
 
     Results carry these sentences in their messages.
 
+    Returns
+    -------
+    tuple of str
+        A sentence for each setting that may be unintended.
+
     Examples
     --------
     >>> import fluidcc as fc

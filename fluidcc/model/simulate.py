@@ -23,6 +23,7 @@ from fluidcc.model.rates import interpret_signal, known_load, received, starts_s
 from fluidcc.quantities import about, attributes
 from fluidcc.result import Result
 from fluidcc.scenario.network import LONGEST, Network, why_packets
+from fluidcc.scenario.parsing import in_seconds
 
 if TYPE_CHECKING:
     import xarray
@@ -80,6 +81,10 @@ LINK_KEYS, FLOW_KEYS = (
 @dataclasses.dataclass(frozen=True, repr=False)
 class Trajectory(Result):
     """A fluid run: `time` (T,) [s], links and groups of flows by name, and how it ended.
+
+    `links` has arrays (T,) and `flows` arrays (T, m) for m distinct round trips, with the units
+    of the table of quantities. `status` and `status_time` [s] are how and when it ended;
+    `breaking_points` [s] are times on which the steps had to land; `net` is the network.
 
     Examples
     --------
@@ -327,7 +332,7 @@ def check_network(net: Network) -> None:
 def simulate(
     net: Network,
     *,
-    until: float,
+    until: float | str,
     points: ArrayLike | None = None,
     mesh: AbstractMesh | None = None,
 ) -> Trajectory:
@@ -338,7 +343,7 @@ def simulate(
     net
         The network; `initial` of links and flows is its constant history.
     until
-        End of the run [s].
+        End of the run [s]; text is read with its unit, ``"500 ms"``.
     points
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     mesh
@@ -366,6 +371,7 @@ def simulate(
     >>> run.status.name, round(float(run.links["bottleneck"].queue[-1]), 2)
     ('ok', 188.09)
     """
+    until = in_seconds("until", until)
     times = checked_times(until, points)
     if mesh is not None:
         check_mesh(mesh)

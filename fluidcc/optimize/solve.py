@@ -206,6 +206,9 @@ class Optimum(Result):
     `starts` and `points` (how many were evaluated) are those of all rounds. `verification` has a
     run for each scenario that decides the objective or an active constraint, a single one without a
     box of scenarios; it is empty if it was not asked for or there is no optimum.
+
+    `goal` is what was maximised or minimised (`sense`), in `unit`; `units` are those of the
+    parameters. `problem` and `effort` repeat the search for `traded`, whose result is `curve`.
     """
 
     _view = "verdicts.OptimumView"

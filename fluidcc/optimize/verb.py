@@ -46,6 +46,7 @@ from fluidcc.programs import compiling
 from fluidcc.results.compare import Comparison, compare
 from fluidcc.results.levels import WITHOUT_TRAINS
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.parsing import in_seconds
 from fluidcc.scenario.paths import full_path
 
 _BOX = 4  # parameters that span a box of scenarios, at most: its corners are 16 then
@@ -60,8 +61,8 @@ def optimize(
     subject_to: Sequence[str] = (),
     over_scenarios: Mapping[str, Iterable[Any]] | None = None,
     integer: Sequence[str] = (),
-    until: float = 60.0,
-    warmup: float | None = None,
+    until: float | str = 60.0,
+    warmup: float | str | None = None,
     seeds: Sequence[int] = (1, 2, 3),
     starts: int = 3,
     trials: int = 60,
@@ -95,7 +96,8 @@ def optimize(
         Paths of `vary` of which only whole numbers count. With derivatives the optimum is found
         without that, and the whole numbers next to it are compared.
     until, warmup
-        End of trajectories and packet runs, and start of their statistics (`until` / 3) [s].
+        End of trajectories and packet runs, and start of their statistics (`until` / 3) [s]; text
+        is read with its unit.
     seeds
         Packet runs of the search; the verification takes as many that the search did not use.
     starts, trials
@@ -107,6 +109,13 @@ def optimize(
         worst ones of the goal and of each constraint that holds the optimum.
     progress
         Called with the finished share of the search.
+
+    Returns
+    -------
+    Optimum
+        `values` by path, in the units `units`; `objective`, the goal there, in `unit`; the
+        constraints with their values, those active with multipliers; `verification` by trajectory
+        and packets.
 
     Raises
     ------
@@ -128,7 +137,7 @@ def optimize(
     """
     problem, box = _problem(
         net, vary, maximize, minimize, subject_to, over_scenarios or {}, integer,
-        _runs(until, warmup, seeds),
+        _runs(in_seconds("until", until), in_seconds("warmup", warmup), seeds),
     )  # fmt: skip
     effort = Effort(_count("starts", starts), _count("trials", trials), seed)
     if verification:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 Metrics = dict[str, dict[str, dict[str, Any]]]
+Kept = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""Metrics as results have them: by ``links`` or ``flows``, their names, and the metric's."""
 
 COUNTS = {"arrivals", "departures", "drops", "marks", "sent", "timeouts", "window_reductions",
           "recoveries", "source_quenches", "acks_lost", "transfers"}  # fmt: skip
@@ -478,9 +480,9 @@ class PacketRuns(Result):
     _view = "runs.PacketsView"
 
     seeds: tuple[int, ...]
-    runs: tuple[Any, ...]
-    mean: Any
-    ci95: Any
+    runs: tuple[Kept, ...]
+    mean: Kept
+    ci95: Kept
     until: float
     warmup: float
     missing: tuple[int, ...] = ()

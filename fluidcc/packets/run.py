@@ -31,6 +31,7 @@ from fluidcc.packets.engine.pointer import INTERPRETED
 from fluidcc.packets.hooks import compile_ahead, entry_points, trace_addresses
 from fluidcc.packets.plan import PacketError, Plan, plan
 from fluidcc.scenario.network import LONGEST, Network
+from fluidcc.scenario.parsing import in_seconds
 
 HEADING = "time (s),event,link,group,flow,connection,sequence,size (B),flags,window,threshold"
 EVENTS = (
@@ -307,12 +308,12 @@ def check_times(warmup: float, until: float) -> None:
 def simulate_packets(
     net: Network,
     *,
-    until: float,
-    warmup: float = 0.0,
+    until: float | str,
+    warmup: float | str = 0.0,
     seeds: Iterable[int] = (1,),
     threads: int | None = None,
     elide: bool = True,
-    sample: float | None = None,
+    sample: float | str | None = None,
     trace: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PacketRuns:
@@ -326,7 +327,8 @@ def simulate_packets(
     net
         Links and flows; `flows.sender` holds the options of the packet senders.
     until, warmup
-        End of the run, and of the time before the statistics begin [s].
+        End of the run, and of the time before the statistics begin [s]; text is read with its
+        unit, ``"500 ms"``.
     seeds
         Different whole numbers; each one is an independent run.
     threads
@@ -334,12 +336,18 @@ def simulate_packets(
     elide
         Leave out events that cannot change anything; False simulates every hop.
     sample
-        Time between the samples of `series` [s]; none are taken for None.
+        Time between the samples of `series` [s], or text with a unit; none are taken for None.
     trace
         CSV file for every event of the first seed's run: packets and windows. It is there, or
         replaced, when that run is finished.
     progress
         Called with the finished share, 0 to 1, from time to time.
+
+    Returns
+    -------
+    PacketRuns
+        `runs`, `mean` and `ci95` (half widths of 95 % intervals) by links and flows, with the
+        metrics and units of the table of quantities; `series` over time if sampled.
 
     Raises
     ------
@@ -354,6 +362,8 @@ def simulate_packets(
     >>> runs.seeds, runs.status
     ((1, 2), 'finished')
     """
+    until, warmup = in_seconds("until", until), in_seconds("warmup", warmup)
+    sample = in_seconds("sample", sample)
     check_times(warmup, until)
     if threads is not None and threads < 1:
         raise PacketError(f"threads: expected at least 1, got {threads!r}")

@@ -35,6 +35,7 @@ from fluidcc.results.levels import (
     loses_most,
 )
 from fluidcc.scenario.network import Network, why_packets
+from fluidcc.scenario.parsing import in_seconds
 from fluidcc.trains.run import TrainRuns, simulate_trains
 
 if TYPE_CHECKING:
@@ -106,6 +107,10 @@ class Comparison(Result):
 
     `level` is the level to trust, and `level_reason` says why; `trains_message` says why trains do
     not take the network.
+
+    `rows` has the quantities at all `levels` asked for. `equilibrium`, `population`, `fluid`,
+    `trains` and `packets` are the results, `until` and `warmup` [s] their times;
+    `validity_warnings` and `message` have what speaks against the fluid model or is missing.
 
     Examples
     --------
@@ -194,8 +199,8 @@ class Comparison(Result):
 def compare(
     net: Network,
     *,
-    until: float,
-    warmup: float = 0.0,
+    until: float | str,
+    warmup: float | str = 0.0,
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
     levels: Sequence[str] = LEVELS,
     trajectory: bool = True,
@@ -215,7 +220,7 @@ def compare(
     net
         The network.
     until, warmup
-        End of all runs, and start of the statistics [s].
+        End of all runs, and start of the statistics [s]; text is read with its unit.
     seeds
         One run of trains and one of packets for each.
     levels
@@ -225,6 +230,13 @@ def compare(
         Whether to integrate the fluid model; the equilibrium alone stands for it otherwise.
     progress
         Called with the finished share of the runs of trains and packets.
+
+    Returns
+    -------
+    Comparison
+        `rows`, a quantity each with its value at every level and the half width of the 95 %
+        interval in packets, in the unit of the row; the results that they are from; `level`, the
+        level to trust, and why.
 
     Raises
     ------
@@ -242,6 +254,7 @@ def compare(
     >>> [row.name for row in both.rows[:2]]
     ['links.bottleneck.utilization', 'links.bottleneck.queue']
     """
+    until, warmup = in_seconds("until", until), in_seconds("warmup", warmup)
     if not isinstance(until, Real):
         raise ValueError(f"until: expected a time in s, got {until!r}")
     if not 0 <= warmup < until:
@@ -562,6 +575,12 @@ def gain_and_loss(
         Equilibria, or packet runs of the same seeds, or throughputs by group in any unit.
     aggressive, other
         Names of the two groups, in both.
+
+    Returns
+    -------
+    GainAndLoss
+        `gain` and `loss`, ratios of throughputs, and the half widths of their 95 % intervals, NaN
+        without runs of several seeds.
 
     Raises
     ------

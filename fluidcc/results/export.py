@@ -1,22 +1,34 @@
-"""Results out: JSON at full precision, netCDF and CSV with units, and where they come from."""
+"""Results out and in: JSON at full precision, netCDF and CSV with units, LaTeX, pictures, and
+where they come from.
+"""
 
 import csv
 import itertools
 import json
 import math
+import os
 import platform
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fluidcc.folders import whole
-from fluidcc.result import plain
+from fluidcc.errors import Fault, ScenarioError
+from fluidcc.folders import seal, whole
+from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
     from fluidcc.scenario.network import Network
+
+DATA = (".nc", ".csv", ".json", ".tex")
+"""Endings of files with numbers or tables."""
+
+PICTURES = (".png", ".pdf", ".svg")
+"""Endings of files with a picture."""
 
 _SCALES = {
     "bit/s": ((1e6, "Mbit/s"), (1e3, "kbit/s")),
@@ -70,6 +82,143 @@ def provenance(net: "Network | None", command: str) -> dict[str, str]:
     }
 
 
+def save(
+    result: Result,
+    name: str | os.PathLike[str],
+    *,
+    net: "Network | None" = None,
+    command: str | None = None,
+) -> None:
+    """Write the file of `Result.save`; `command` is what the user typed, by default the process's.
+
+    A sweep in chunks has its own origin: that of the chunks.
+    """
+    path = Path(name)
+    if path.suffix not in DATA + PICTURES:
+        expected = f"a file that ends in {', '.join(DATA + PICTURES)}"
+        raise ScenarioError([Fault("save", "", expected, f"'{path}'")])
+    if path.suffix in PICTURES:
+        from fluidcc.results.plot import plot, style
+
+        figure = plot(result)
+        with style(), whole(path) as part:
+            figure.savefig(part)
+        return
+    origin = _own_origin(result) or provenance(
+        _network_of(result) if net is None else net,
+        " ".join(sys.argv) if command is None else command,
+    )
+    if path.suffix == ".tex":
+        from fluidcc.results import tex
+
+        tex.write(result.tables(), path, origin)
+    elif path.suffix == ".json":
+        with whole(path) as part:
+            part.write_text(to_json({**result.to_dict(), "provenance": origin}), encoding="utf-8")
+    else:
+        data = _series_or_all(result) if path.suffix == ".csv" else result.to_xarray()
+        write(data, path, _rows(result), origin)
+
+
+def _own_origin(result: Result) -> Mapping[str, str]:
+    attributes = getattr(getattr(result, "data", None), "attrs", {})
+    return attributes if "command" in attributes else {}
+
+
+def _network_of(result: Result) -> "Network | None":
+    """The network that a result, or the equilibrium or the trajectory in it, keeps."""
+    parts = (result, *(getattr(result, name, None) for name in ("equilibrium", "fluid")))
+    networks = (getattr(part, name, None) for part in parts for name in ("asked", "net"))
+    return next((net for net in networks if net is not None), None)
+
+
+def _series_or_all(result: Result) -> "xarray.Dataset":
+    series = getattr(result, "series", None)
+    return result.to_xarray() if series is None else series
+
+
+def _rows(result: Result) -> Sequence[str]:
+    """Dimensions that run over the lines of a table: the axes of a grid, or those of one result."""
+    return tuple(getattr(result, "axes", ROWS))
+
+
+def to_pandas(result: Result) -> "pandas.DataFrame":
+    """The table of `Result.to_pandas`."""
+    import pandas
+
+    data = _series_or_all(result)
+    table = columns(data, [d for d in _rows(result) if d in data.dims])
+    found = pandas.DataFrame({name: values for name, _, values in table})
+    owners = {name: data[name.partition("[")[0]] for name in found.columns}
+    found.attrs = {
+        **data.attrs,
+        "units": {name: unit for name, unit, _ in table},
+        "meaning": {name: owner.attrs.get("long_name", "") for name, owner in owners.items()},
+    }
+    return found
+
+
+def load_result(path: str | os.PathLike[str]) -> "xarray.Dataset":
+    """The numbers of a result that `save`, or the option ``--out``, wrote as netCDF.
+
+    Parameters
+    ----------
+    path
+        The file, which ends in ``.nc``.
+
+    Returns
+    -------
+    xarray.Dataset
+        What `to_xarray` of the result gave, with its origin in `attrs`: ``scenario`` (text that
+        `loads` reads), ``command``, ``fluidcc``, ``jax``, ``python`` (versions), and ``digest``, by
+        which the numbers are known to be those that were written.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such file, it is no netCDF file of fluidcc, or its numbers do not match their
+        digest.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "rest.nc"
+    ...     fc.equilibrium(fc.load("hollot2001/slow")).save(file)
+    ...     found = fc.load_result(file)
+    >>> float(found["queue"].sel(link="bottleneck").round(1)), fc.loads(found.scenario).title
+    (194.4, 'TCP over RED, slow filter')
+    """
+    import xarray as xr
+
+    def refused(expected: str, why: str) -> ScenarioError:
+        return ScenarioError([Fault("load_result", "", expected, f"'{path}'{why}")])
+
+    if Path(path).suffix != ".nc":
+        raise refused("a file that ends in .nc", "")
+    try:
+        data = xr.load_dataset(path, engine="h5netcdf", decode_times=False)
+    except (OSError, ValueError) as error:
+        missing = isinstance(error, FileNotFoundError)
+        why = "no such file" if missing else "no netCDF file"
+        raise refused("a file that `save` wrote", f" ({why})") from None
+    if data.attrs.get("digest") != _digest(data):
+        raise refused("numbers that match their digest", ", which is damaged or changed")
+    return data
+
+
+def _digest(dataset: "xarray.Dataset") -> str:
+    """Digest of names, dimensions and values of all variables."""
+    parts = []
+    for name, variable in sorted(dataset.variables.items(), key=lambda item: str(item[0])):
+        values = variable.values
+        text = values.dtype.kind not in "biufc"
+        data = repr(values.ravel().tolist()).encode() if text else values.tobytes()
+        parts += [f"{name} {variable.dims} {variable.shape}".encode(), data]
+    return seal(*parts)
+
+
 def write(
     dataset: "xarray.Dataset", path: Path, rows: Sequence[str], attributes: Mapping[str, str]
 ) -> None:
@@ -84,6 +233,7 @@ def write(
 
 def _write(dataset: "xarray.Dataset", path: Path, rows: Sequence[str]) -> None:
     if path.suffix == ".nc":
+        dataset = dataset.assign_attrs(digest=_digest(dataset))
         # in memory first: the HDF5 library crashes if the disk is full
         path.write_bytes(dataset.to_netcdf(engine="h5netcdf", invalid_netcdf=False))
         return

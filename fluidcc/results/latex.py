@@ -140,6 +140,11 @@ def latex(net: Network) -> str:
     Rates and signals with index d carry the delays of their feedback law; several links' signals
     combine as 1 - prod(1 - p). Made from the rules of the laws, like every other result.
 
+    Returns
+    -------
+    str
+        The equations as LaTeX.
+
     Examples
     --------
     >>> import fluidcc as fc

@@ -2,21 +2,18 @@
 
 from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
-from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from fluidcc.folders import whole
-from fluidcc.result import Result, View
+from fluidcc.result import WIDTH, Result, View
 from fluidcc.results.axes import narrow
 
-_WIDTH = 7.0  # inch: two columns of a page
 _LEAST = 2.0  # inch
 
 
-def plot(*results: Any, width: float = _WIDTH) -> Figure:
+def plot(*results: Any, width: float = WIDTH) -> Figure:
     """Draw results below each other.
 
     Parameters
@@ -26,6 +23,11 @@ def plot(*results: Any, width: float = _WIDTH) -> Figure:
     width
         Of the picture [inch]: 7 for two columns of a page, 3.5 for one, where panels stand below
         each other.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, which `savefig` writes.
 
     Raises
     ------
@@ -58,19 +60,17 @@ def plot(*results: Any, width: float = _WIDTH) -> Figure:
     return figure
 
 
-def save(result: Any, path: Path) -> None:
-    """Draw a result into a file: png, pdf or svg, by its ending."""
-    figure = plot(result)
-    with style(), whole(path) as part:
-        figure.savefig(part)
-
-
 def style() -> AbstractContextManager[None]:
     """The house style, for figures of your own: make and save them inside ``with fc.style():``.
 
     A figure is 3.5 inch wide, one column of a page, unless `figsize` is given; 7 inch are two
     columns. Fonts are embedded as TrueType in PDF. Colours are told apart by colour-blind readers,
     lines by their dashes in grey.
+
+    Returns
+    -------
+    context manager
+        The style holds inside of it.
 
     Examples
     --------

@@ -22,6 +22,11 @@ def loads(text: str, *, where: str = "scenario") -> Network:
     `where` names the text in messages. Raises ScenarioError with every fault there is, and
     TypeError for what is no text.
 
+    Returns
+    -------
+    Network
+        Links and groups of flows.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -52,6 +57,11 @@ def load(scenario: str | os.PathLike[str]) -> Network:
     """The network of a scenario: a bundled one by its name (``misra2003/mixed``), or a file.
 
     Raises ScenarioError with every fault there is, and TypeError for what is no name or path.
+
+    Returns
+    -------
+    Network
+        Links and groups of flows.
 
     Examples
     --------
@@ -87,6 +97,11 @@ def _with_stem(name: str, known: list[str]) -> tuple[str, ...]:
 def dumps(net: Network) -> str:
     """The scenario text (TOML) of a network, every value explicit; `loads` gives it back.
 
+    Returns
+    -------
+    str
+        The scenario as TOML text.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -114,6 +129,11 @@ def keys(source: str) -> list[str]:
 
 def citations(net: Network) -> dict[str, str]:
     """Works that a study of this network should cite: sources of the scenario and of its laws.
+
+    Returns
+    -------
+    dict of str to str
+        The works to cite, by key.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fluidcc.errors import with_type
+from fluidcc.errors import Fault, ScenarioError, Suggests, with_type
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
     AbstractEstimator,
@@ -26,13 +26,15 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.load_code import Exact
 from fluidcc.laws.marking import Plain
-from fluidcc.laws.parameters import EVENTS, check_fields, choice, param
+from fluidcc.laws.parameters import EVENTS, check_fields, choice, infos, param
 from fluidcc.laws.reaction import PerMark, Recovery
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.voice import Voice
 from fluidcc.module import Module, static
 from fluidcc.ops import Num
 from fluidcc.programs import as_array, map_tree
+from fluidcc.result import Shown
+from fluidcc.scenario.parsing import UnitError, read
 
 LONGEST: Final = 1e9
 """Longest run [s]; beyond, times of packets have too few digits left."""
@@ -110,8 +112,35 @@ class FlowsInitial(Module):
         check_fields(self, "initial")
 
 
-class Link(Module):
-    """One link with its queue.
+def _read_text(thing: Any, where: str) -> None:
+    """Numbers in place of text with units, ``"10 Mbit/s"``, and of lists of it.
+
+    Raises ScenarioError with all that are no quantity of their unit.
+    """
+    faults = []
+    described = sorted(infos(thing).items(), key=lambda item: item[1].unit != "B")
+    for name, info in described:  # packet sizes first: bits of others need them
+        value, size = getattr(thing, name), getattr(thing, "packet_size", None)
+        listed = isinstance(value, list | tuple)
+        values = value if listed else [value]
+        if info.within is None or not any(isinstance(v, str) for v in values):
+            continue
+        try:
+            found = [read(v, info.unit, None if isinstance(size, str) else size) for v in values]
+            vars(thing)[name] = np.array(found) if listed else found[0]
+        except UnitError as error:
+            without = info.unit == "packet/s" and size is None
+            more = (
+                " (bits need a link's packet size: fluidcc.replace reads them)" if without else ""
+            )
+            expected = f"{error}{more}"
+            faults.append(Fault(f"{where}.{name}", "", expected, f"{value!r}", error.nearest))
+    if faults:
+        raise ScenarioError(faults)
+
+
+class Link(Suggests, Module):
+    """One link with its queue; text stands for quantities with units, ``capacity="10 Mbit/s"``.
 
     `schedule` has changes of capacity and delay in packet runs, in order of time. A transmission
     goes on at the new rate; packets do not overtake each other where a delay becomes shorter.
@@ -149,17 +178,19 @@ class Link(Module):
 
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range, or changes are out of order."""
+        _read_text(self, "link")
         check_fields(self, "link")
         times = [change.at for change in self.schedule]
         if any(b <= a for a, b in itertools.pairwise([0.0, *times])):
             raise ValueError(f"link.schedule: expected times that increase from 0 on, got {times}")
 
 
-class Flows(Module):
+class Flows(Suggests, Module):
     """A group of flows that share laws and route, with m distinct round trips.
 
     `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s]; one
-    number stands for one class, or for all of the other's.
+    number stands for one class, or for all of the other's. Text stands for times and for rates in
+    packet/s, ``rtt="80 ms"``; the size of a packet, which bits need, is the link's.
     `route` holds indices of links. `access_delay` None means that sources sit at their first
     link. `reverse_delay` is that of the first router; later routers add the delays of the links in
     between. An array has one for each link of the route, None stands for the forward delay.
@@ -206,6 +237,7 @@ class Flows(Module):
 
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range."""
+        _read_text(self, "flows")
         check_fields(self, "flows")
         numbers = int, float, np.generic, np.ndarray
         if not isinstance(self.n, numbers) or not isinstance(self.rtt, numbers):
@@ -233,11 +265,12 @@ class Flows(Module):
                 vars(self)[name] = getattr(self, name) * np.ones(shape)
 
 
-class Network(Module):
+class Network(Shown, Module):
     """Links and groups of flows, by name, with the choices that the fluid model leaves open.
 
     `rates` and `delay` are the choices of theory: how ACKs clock the senders (`ack`, `mgt`,
-    `self_clocked`), and which clock the round trip uses (`explicit`, `fifo`).
+    `self_clocked`), and which clock the round trip uses (`explicit`, `fifo`). It prints as tables
+    of links and flows.
 
     Examples
     --------
@@ -246,6 +279,9 @@ class Network(Module):
     >>> net.link_names, net.flow_names, net.rates
     (('bottleneck',), ('mod', 'newreno'), 'ack')
     """
+
+    _view = "networks.NetworkView"
+    __repr__ = Shown.__repr__
 
     links: tuple[Link, ...]
     flows: tuple[Flows, ...]

@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 from fluidcc.errors import Fault, ScenarioError, nearest, shown
 from fluidcc.folders import LARGEST
@@ -124,6 +124,23 @@ def read(value: Any, unit: str, packet_size: float | None = None) -> float:
     if base == _MADE_FROM.get(unit) and size is not None:
         return _float(number * factor / Fraction(size), unit)
     raise UnitError(kind(unit))
+
+
+@overload
+def in_seconds(name: str, value: float | str) -> float: ...
+@overload
+def in_seconds(name: str, value: float | str | None) -> float | None: ...
+def in_seconds(name: str, value: float | str | None) -> float | None:
+    """A time in seconds from text such as ``"500 ms"``; what is no text stays as it is.
+
+    Raises ScenarioError, with the `name` of the argument, for text that is no time.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        return read(value, "s")
+    except UnitError as error:
+        raise ScenarioError([Fault(name, "", str(error), f"{value!r}", error.nearest)]) from None
 
 
 _PLACE = re.compile(r"^(.*) \(at (.*)\)$", re.DOTALL)

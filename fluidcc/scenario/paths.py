@@ -40,6 +40,11 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
 def paths(net: Network) -> tuple[str, ...]:
     """Every path that can be set, links first.
 
+    Returns
+    -------
+    tuple of str
+        The paths.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -124,6 +129,11 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
         Values by path, such as ``{"flows.mod.n": 40, "links.bottleneck.delay": "5 ms"}``.
     where
         What to call the changes in messages.
+
+    Returns
+    -------
+    Network
+        The network with the changes; `net` stays as it is.
 
     Raises
     ------
@@ -320,6 +330,11 @@ def number_at(net: Network, path: str) -> float:
     """The number at a path; the total for the `n` of a group.
 
     Raises ScenarioError if there is no number.
+
+    Returns
+    -------
+    float
+        The number, in SI with packets.
 
     Examples
     --------

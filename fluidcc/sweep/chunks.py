@@ -17,13 +17,13 @@ import xarray as xr
 from fluidcc import memory
 from fluidcc.errors import SweepStopped
 from fluidcc.machine import processors
-from fluidcc.result import Result
+from fluidcc.result import Result, plain
 from fluidcc.results.export import provenance
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.job import Chunk, Job, Plan, description
 from fluidcc.sweep.progress import Clock, Progress
-from fluidcc.sweep.result import Point
+from fluidcc.sweep.result import Point, printed
 from fluidcc.sweep.store import (
     Folder,
     InMemory,
@@ -36,7 +36,6 @@ from fluidcc.sweep.store import (
 from fluidcc.sweep.table import dataset, memory_of, table_of, with_outcome
 from fluidcc.sweep.workers import Cluster, Processes, WorkerDied
 
-_LISTED = 10  # failed points in a summary
 _COPIES = 2  # of a table at a time: its parts and the joined table, or that and its layout
 _POLL = 1.0  # s between updates of the number of workers
 _LEAST = memory_of(with_outcome(table_of(xr.Dataset(), [0]), [""], [""], [1]))  # bytes
@@ -45,6 +44,8 @@ _LEAST = memory_of(with_outcome(table_of(xr.Dataset(), [0]), [""], [""], [1]))  
 @dataclasses.dataclass(frozen=True)
 class SweepData(Result):
     """Results of a sweep in chunks, as labelled arrays over the grid.
+
+    `axes` has values by path, `units` their units; `data` is what `to_xarray` gives.
 
     Examples
     --------
@@ -71,6 +72,10 @@ class SweepData(Result):
         """
         return self.data
 
+    def to_dict(self) -> dict[str, Any]:
+        """The rows of `to_pandas`, a point each, as plain values."""
+        return {"points": plain(self.to_pandas().to_dict("records"))}
+
     @property
     def failed(self) -> tuple[Point, ...]:
         """The points without a valid result."""
@@ -79,11 +84,7 @@ class SweepData(Result):
         return tuple(Point(grid.point(k), None, messages[k]) for k in flat.nonzero()[0].tolist())
 
     def __repr__(self) -> str:
-        failed = self.data["failed"]
-        sizes, count = " x ".join(map(str, failed.shape)), int(failed.sum())
-        lines = [f"Sweep of {sizes} points over {', '.join(self.axes)}, {count} failed"]
-        lines += [f"  {p.describe()}" for p in self.failed[:_LISTED]]
-        return "\n".join(lines + ["  ..."] * (count > _LISTED))
+        return printed(self, self.failed)
 
 
 def sweep_in_chunks(
@@ -242,6 +243,11 @@ def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
     """Progress of the sweep in a folder; it runs and changes nothing.
 
     Raises ValueError if there is no sweep in the folder.
+
+    Returns
+    -------
+    SweepStatus
+        Counts of points: `total`, `done`, `failed`, `missing`; and whether it is `busy`.
 
     Examples
     --------

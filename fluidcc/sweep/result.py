@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import xarray
 
     from fluidcc.scenario.network import Network
+
+_ROWS = 40  # of a grid that is printed
+_LISTED = 10  # failed points
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Point:
 @dataclasses.dataclass(frozen=True)
 class Sweep(Result):
     """Results over a grid; `points` in the order of the grid, the last axis fastest.
+
+    `axes` has values by path, `units` their units.
 
     Examples
     --------
@@ -95,6 +100,13 @@ class Sweep(Result):
         return tabulate(self.points, numbers)
 
     def __repr__(self) -> str:
-        lines = [f"Sweep of {len(self.points)} points over {', '.join(self.axes)}"]
-        lines += [f"  {p.describe()}" for p in self.failed]
-        return "\n".join(lines)
+        return printed(self, self.failed)
+
+
+def printed(result: Result, failed: Sequence[Point]) -> str:
+    """The first points of a grid as a table, and why points failed."""
+    from fluidcc.results.text import text
+
+    lines = [text(result.tables(_ROWS)), *(p.describe() for p in failed[:_LISTED])]
+    more = len(failed) - _LISTED
+    return "\n".join([*lines, f"... and {more} more failed"] if more > 0 else lines)

@@ -86,6 +86,12 @@ def sweep(
     progress
         Called with a `Progress`, the finished share, after each point or chunk.
 
+    Returns
+    -------
+    Sweep or SweepData
+        `Sweep` has the result of each point; `SweepData`, from chunks, has labelled arrays. Both
+        have `axes` (values by path), their `units`, and the points that `failed`.
+
     Raises
     ------
     ScenarioError

@@ -32,6 +32,7 @@ from fluidcc.model.simulate import (
 )
 from fluidcc.result import failure
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.parsing import in_seconds
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.points import evaluate_point
 from fluidcc.sweep.progress import Clock, Progress
@@ -42,7 +43,7 @@ def simulate_map(
     net: Network,
     over: Mapping[str, Iterable[Any]],
     *,
-    until: float,
+    until: float | str,
     points: ArrayLike | None = None,
     mesh: Uniform | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -60,7 +61,7 @@ def simulate_map(
     over
         Values by path; the grid is their product. Text stands for quantities with units.
     until
-        End of the runs [s].
+        End of the runs [s]; text is read with its unit.
     points
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     mesh
@@ -93,7 +94,7 @@ def simulate_map(
     >>> [round(float(p.result.links["bottleneck"].queue[-1]), 1) for p in found.points]
     [0.0, 188.1]
     """
-    mesh = Uniform() if mesh is None else mesh
+    until, mesh = in_seconds("until", until), Uniform() if mesh is None else mesh
     if not isinstance(mesh, Uniform) or mesh.single:
         raise ValueError(
             "mesh: expected Uniform, whose steps many networks share, in double precision, got "

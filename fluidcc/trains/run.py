@@ -23,6 +23,7 @@ from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import check_times, checked_seeds, wait_for
 from fluidcc.programs import leaves, map_tree, unflatten
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.parsing import in_seconds
 from fluidcc.trains.layout import Layout, Shape, chosen_step, lay_out
 from fluidcc.trains.state import Run, first, is_crowded, sampled
 
@@ -40,6 +41,8 @@ class TrainRuns(PacketRuns):
     `step` is the step [s]; `step_error` has the shape of `mean`: by how much each metric differs
     from that of runs of the same seeds with twice the step, if asked for, and `step_ci95` the wider
     of their two intervals.
+
+    `seeds`, `runs`, `ci95`, `until`, `warmup`, `missing` and `series` are as there.
 
     Examples
     --------
@@ -344,12 +347,12 @@ def _checked(step: float | None, sample: float | None, until: float, longest: fl
 def simulate_trains(
     net: Network,
     *,
-    until: float,
-    warmup: float = 0.0,
+    until: float | str,
+    warmup: float | str = 0.0,
     seeds: Iterable[int] = (1,),
-    step: float | None = None,
+    step: float | str | None = None,
     estimate_error: bool = False,
-    sample: float | None = None,
+    sample: float | str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> TrainRuns:
     """Simulate a network by trains of packets, once for each seed.
@@ -364,18 +367,25 @@ def simulate_trains(
     net
         Links and flows; `flows.sender` holds the options of the packet senders.
     until, warmup
-        End of the run, and of the time before the statistics begin [s].
+        End of the run, and of the time before the statistics begin [s]; text is read with its
+        unit, ``"500 ms"``.
     seeds
         Different whole numbers; each one is an independent run.
     step
-        Step [s], a fortieth of the measured time at most; for None a 16th to a 256th of the
-        shortest round trip.
+        Step [s], or text with a unit, a fortieth of the measured time at most; for None a 16th to a
+        256th of the shortest round trip.
     estimate_error
         Whether the runs are done with twice the step too, which gives `step_error`.
     sample
-        Time between the samples of `series` [s]; none are taken for None.
+        Time between the samples of `series` [s], or text with a unit; none are taken for None.
     progress
         Called with the finished share, 0 to 1, from time to time.
+
+    Returns
+    -------
+    TrainRuns
+        The fields of `PacketRuns`, with the `step` [s], and `step_error` and `step_ci95` if asked
+        for.
 
     Raises
     ------
@@ -389,6 +399,8 @@ def simulate_trains(
     >>> runs.seeds, runs.status
     ((1, 2), 'finished')
     """
+    until, warmup = in_seconds("until", until), in_seconds("warmup", warmup)
+    sample, step = in_seconds("sample", sample), in_seconds("step", step)
     check_times(warmup, until)
     longest = (until - warmup) / _PARTS / (1 + estimate_error)
     _checked(step, sample, until, longest)

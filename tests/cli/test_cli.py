@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -368,3 +369,17 @@ def test_a_file_that_fails_while_it_is_written_is_one_fault(run, monkeypatch):
     assert code == 2 and json.loads(out)["points"]
     said = "expected a file that can be written, got 'x.csv' (No space left on device)"
     assert err == f"error: --out: {said}\n"
+
+
+def test_long_verbs_report_in_lines_if_stderr_is_no_terminal(run, monkeypatch):
+    words = ("packets", SLOW, "--until", "60", "--seeds", "2", "--json")
+    alone, quiet = run(*words), run(*words, "--quiet")
+    monkeypatch.setattr("fluidcc.cli.run.EVERY", 0.05)
+    _, out, err = run(*words)
+    assert alone[1:] == quiet[1:] == (out, "")
+    assert set(err.splitlines()) and all(
+        re.fullmatch(r"packets: (\d+%, \d+ s left; )?\d+ s so far", line)
+        for line in err.splitlines()
+    )
+    assert run(*words, "--quiet")[2] == ""
+    assert "points, 0 failed" in run("stability", SLOW, "--over", "flow.n=40:50:1")[2]

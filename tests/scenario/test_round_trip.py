@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scenario_cases import BASE, spoiled
 from strategies import networks
 
+import fluidcc
 from fluidcc import ScenarioError, Voice, dumps, load, loads, number_at, paths, replace
 from fluidcc.bundled import scenarios
-from fluidcc.laws import Web
+from fluidcc.laws import RED, Reno, Web
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.scenario import parsing
@@ -343,3 +344,42 @@ def test_parameters_have_units():
     assert value_at(NET, "links.near.queue.law", "red") == "red"
     with pytest.raises(ScenarioError, match="a number in s"):
         value_at(NET, "links.near.delay", "3 kB")
+
+
+def test_text_stands_for_quantities_in_python_as_in_a_file():
+    """A link, a group, a range and a run made from text are those made from numbers."""
+    link = fluidcc.Link(RED(), capacity="12 Mbit/s", delay="5 ms", buffer="90 kB",
+                   packet_size="1500 B")  # fmt: skip
+    assert (link.capacity, link.delay, link.buffer) == (1000.0, 0.005, 60.0)
+    flows = fluidcc.Flows(Reno(), n=10, rtt=["80 ms", "0.1 s"])
+    assert flows.rtt.tolist() == [0.08, 0.1]
+    net = fluidcc.load("hollot2001/slow")
+    texts = fluidcc.sweep(net, {"link.delay": ["10 ms", "20 ms"]}, fluidcc.equilibrium)
+    assert texts.axes["link.delay"] == (0.01, 0.02)
+    runs = [
+        fluidcc.simulate_packets(net, until=u, warmup=w) for u, w in ((3, 0.5), ("3 s", "500 ms"))
+    ]
+    assert runs[0].runs == runs[1].runs and runs[1].warmup == 0.5
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda net: fluidcc.simulate(net, until="5"), "until: .* got '5'; did you mean '5 s'"),
+        (
+            lambda net: fluidcc.simulate_packets(net, until="5 s", warmup="1 B"),
+            "warmup: .* got '1 B'",
+        ),
+        (lambda net: fluidcc.compare(net, until="soon"), "until: expected a number in s"),
+        (
+            lambda net: fluidcc.simulate_trains(net, until=5, step="x"),
+            "step: expected a number in s",
+        ),
+        (lambda net: fluidcc.Link(RED(), capacity="5 ms"), "link.capacity: .* got '5 ms'"),
+        (lambda net: fluidcc.Flows(Reno(), n=1, rtt=1, access_capacity="10 Mbit/s"), "bits need"),
+        (lambda net: RED(min_th="5 packet"), "red.min_th: expected a number, got '5 packet'"),
+    ],
+)
+def test_text_that_is_no_such_quantity_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(fluidcc.load("hollot2001/slow"))

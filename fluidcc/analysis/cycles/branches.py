@@ -80,6 +80,9 @@ class CycleBranch:
 class Cycles(Result):
     """Cycles along one parameter, a branch from every Hopf point in the range.
 
+    `path`, `unit`, `low` and `high` are the parameter and its range; `branches` have the
+    cycles, and `message` why one of them ends.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -144,7 +147,7 @@ class Cycles(Result):
 
 def cycles(
     net: Network | DelayEquation, path: str, low: float | str, high: float | str, *,
-    points: int = 12,
+    points: int = 12, progress: Callable[[float], None] | None = None,
 ) -> Cycles:  # fmt: skip
     """Cycles along one parameter, continued from every Hopf point.
 
@@ -161,6 +164,8 @@ def cycles(
         The range; logarithmic if it spans more than one decade.
     points
         Values over the whole range at which non-smooth cycles are searched for.
+    progress
+        Called with the finished share after each branch.
 
     Returns
     -------
@@ -187,9 +192,11 @@ def cycles(
     member = family(net, [path], "cycles")
     found = crossings(net, path, *ends, criticality=False)
     every = [c for c in (*found.crossings, *found.secondary) if not c.jump and c.frequency]
-    branches = [
-        _follow_branch(member, scale, c.value, float(c.frequency or 0), points) for c in every
-    ]
+    branches = []
+    for c in every:
+        branches.append(_follow_branch(member, scale, c.value, float(c.frequency or 0), points))
+        if progress is not None:
+            progress(len(branches) / len(every))
     notes = [] if every else ["no Hopf point in this range, from which cycles could begin"]
     if found.without_equilibrium or not found.certified:
         notes.append("Hopf points may be missing: not all numbers of unstable roots are certified")

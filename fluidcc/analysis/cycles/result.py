@@ -82,6 +82,9 @@ class Cycle(Result):
     simulation, relative to their mean, so a measure of repetition; None if it repeats only in part.
     A delay equation has `states`, the extremes of each component, in place of links and flows.
 
+    `links` and `flows` have extremes of queues, averages and windows [packet]; `course` is one
+    period over time, `orbit` the mesh of it; `message` has the reason of a status.
+
     Examples
     --------
     >>> import fluidcc as fc

@@ -305,7 +305,7 @@ class StabilityView(View):
         if not len(result.roots) and result.population is None:
             if result.cycle is None:
                 raise ValueError(f"no picture: {result.message or result.status}")
-            result.cycle.draw(figure)
+            result.cycle.view.draw(figure)
             return
         left, *right = abreast(figure, self.size[1])
         _roots(left, result)

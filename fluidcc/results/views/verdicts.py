@@ -60,7 +60,7 @@ class OptimumView(View):
         """The trade-off curve, if there is one, or both engines at the optimum."""
         best = self.found
         if best.curve is not None:
-            best.curve.draw(figure)
+            best.curve.view.draw(figure)
             return
         runs = [run.comparison for run in best.verification if run.comparison is not None]
         if not runs:
@@ -68,7 +68,7 @@ class OptimumView(View):
                 f"an optimum ({best.status}) without a trade-off curve or packet runs has no "
                 "picture: give it a curve with best.traded(QUANTITY)"
             )
-        runs[0].draw(figure)
+        runs[0].view.draw(figure)
 
 
 def _finite(value: float, unit: str) -> str:
