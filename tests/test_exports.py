@@ -1,4 +1,4 @@
-"""Results as tables: LaTeX, HTML for notebooks, CSV, pandas; names, units and meanings in data sets;
+"""Results as tables: LaTeX, HTML for notebooks, CSV, pandas; names, units and meanings of data;
 files of results, and the way back.
 """
 
