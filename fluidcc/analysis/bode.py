@@ -29,8 +29,8 @@ class FrequencyResponse(Result):
     --------
     >>> import fluidcc as fc
     >>> found = fc.bode(fc.load("hollot2001/slow"))
-    >>> found.curves[0].magnitude[0] > 1, round(found.stability.phase_margin, 2)
-    (True, 87.97)
+    >>> list(found.named()), round(found.stability.phase_margin, 2)
+    (['bottleneck'], 87.97)
     """
 
     _view = "responses.FrequencyResponseView"
