@@ -40,6 +40,8 @@ _link, _flows, _loop, _roots, _windows = (
     functools.partial(Quantity, kind) for kind in ("links", "flows", "loop", "roots", "windows")
 )
 
+_PERCENTILES = {"p50": "50", "p95": "95", "p99": "99", "p99_9": "99.9"}
+
 # in the order in which the metrics of packets are printed
 TABLE = (
     _link("1", "share of the link rate in use", r"\rho", equilibrium="utilization",
@@ -58,6 +60,10 @@ TABLE = (
     _link("1", "standard deviation of the packets at the link over their mean",
           packets="number_in_system_cov"),
     _link("packet", "largest number of packets at the link", packets="number_in_system_max"),
+    _link("s", "mean queueing delay, from entering the queue to the start of transmission",
+          packets="queueing_delay_mean"),
+    *(_link("s", f"queueing delay that {share} % of the packets do not exceed",
+            packets=f"queueing_delay_{name}") for name, share in _PERCENTILES.items()),
     _link("s", "time from which on the queue stays within 5 %, or a packet, of equilibrium",
           run="settling_time"),
     _link("1", "standard deviation of the queue over its mean, after the warm-up",
@@ -122,6 +128,8 @@ TABLE = (
     _flows("packet/s", "rate of one flow", "x", equilibrium="rate", fluid="rate"),
     _flows("s", "round trip with queueing", "R", equilibrium="rtt", fluid="rtt",
            packets="rtt_mean"),
+    *(_flows("s", f"round trip that {share} % of the packets do not exceed",
+             packets=f"rtt_{name}") for name, share in _PERCENTILES.items()),
     _flows("1", "load factor that the senders know", "f", fluid="load_factor"),
     _flows("1", "share of the active flows in slow start", "s", fluid="slow_start"),
     _flows("s", "mean delay of a data packet", packets="delay_mean"),

@@ -16,6 +16,7 @@ from numpy.lib.recfunctions import repack_fields
 from scipy.special import stdtrit
 
 from fluidcc.packets.build import Simulation
+from fluidcc.packets.engine.delays import ends
 from fluidcc.packets.engine.records import HISTOGRAM_FIRST, HISTOGRAM_PARTS
 from fluidcc.packets.plan import BackgroundPlan, PacketError, Plan
 from fluidcc.quantities import attributes, units
@@ -33,6 +34,7 @@ LARGEST = {
     "queue_bytes_max": "largest_bytes",
     "number_in_system_max": "largest_system",
 }
+_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 # of a flow; its whole state is four times as large
 _ACCOUNTS: list[str] = [
     "window_time", "window_acks", "rtt_sum", "delay_sum", "delay_squares", "ipdv_sum", "ipdv_count",
@@ -51,6 +53,8 @@ class Snapshot(NamedTuple):
     classes: np.ndarray
     sources: np.ndarray
     histograms: np.ndarray
+    delays: np.ndarray
+    rtts: np.ndarray
     delivered: np.ndarray
 
 
@@ -61,7 +65,10 @@ def snapshot(simulation: Simulation, time: float) -> Snapshot:
     links["largest"] = links["count"]
     links["largest_bytes"] = links["bytes"]
     links["largest_system"] = links["count"] + links["busy"]
-    others = (simulation.voices, simulation.classes, simulation.sources, simulation.histograms)
+    others = (
+        simulation.voices, simulation.classes, simulation.sources, simulation.histograms,
+        simulation.delays, simulation.rtts,
+    )  # fmt: skip
     copies = (accounts.copy() for accounts in others)
     return Snapshot(time, ports, flows, *copies, delivered=delivered(simulation))
 
@@ -90,6 +97,20 @@ def _deviation(mean: float, squares: float) -> float:
 def _cov(variance: float, mean: float) -> float:
     """Coefficient of variation: standard deviation over mean."""
     return ratio(float(np.sqrt(max(variance, 0.0))), mean)
+
+
+def _percentiles(name: str, counts: np.ndarray) -> dict[str, float]:
+    """Percentiles of a histogram of delays [s], each within its bin; NaN if nothing was counted."""
+    shares = np.array(list(_PERCENTILES.values()))
+    below = np.concatenate([[0], np.cumsum(counts, dtype=float)])
+    if below[-1] == 0:
+        found = np.full(len(shares), math.nan)
+    else:
+        bins = np.searchsorted(below[1:], shares * below[-1])
+        share = (shares * below[-1] - below[bins]) / counts[bins]
+        low, high = ends()[bins], ends()[bins + 1]
+        found = np.where(bins > 0, low + share * (high - low), 0.0)
+    return {f"{name}_{key}": float(value) for key, value in zip(_PERCENTILES, found, strict=True)}
 
 
 def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
@@ -164,6 +185,7 @@ def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[st
             )
         },
     }
+    found |= _percentiles("rtt", after.rtts[group] - before.rtts[group])
     if plan.groups[group].flows.traffic.starts:
         found["active"] = active / span / len(members)
         found |= _transfers(plan, group, before, after)
@@ -251,6 +273,10 @@ def metrics(plan: Plan, snapshots: Sequence[Snapshot]) -> Metrics:
             metric: float(max(s.ports[k][field] for s in snapshots[1:]))
             for metric, field in LARGEST.items()
         }
+        counts = after.delays[k] - before.delays[k]
+        total = float(after.ports[k]["delay_sum"] - before.ports[k]["delay_sum"])
+        links[name]["queueing_delay_mean"] = ratio(total, float(counts.sum()))
+        links[name] |= _percentiles("queueing_delay", counts)
     for k, name in enumerate(plan.net.flow_names):
         flows[name] = _flows(plan, k, before, after)
     for k, used, voice in _voices(plan, before, after):

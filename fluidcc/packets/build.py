@@ -72,8 +72,12 @@ class Simulation:
         self._array = functools.partial(_hold, self._keep)  # a bound method would be a cycle
         self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
         self.law_states: list[np.ndarray] = []  # of these
+        self.delays = np.zeros((len(plan.net.links), r.DELAY_SIZE), np.uint32)  # in queues
+        self.rtts = np.zeros((len(plan.groups), r.DELAY_SIZE), np.uint32)
         self._routes = Routes(plan, elide, self._link_port)
         groups = [self._group(g) for g in plan.groups]
+        for group, histogram in zip(groups, self.rtts, strict=True):
+            group["rtts"] = self._array(histogram)
         self._transfers = Transfers(plan, self._routes, seed, self._array)
         flows = self._flows()
         self._transfers.assign(flows)
@@ -131,6 +135,7 @@ class Simulation:
             counts_system=law.counts_service,
             **hooks.addresses,
             block=self._array(hooks.block),
+            delays=self._array(self.delays[k]),
             averages=averages(law),
             period=shortest,
             spread=longest - shortest,

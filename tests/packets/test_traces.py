@@ -65,6 +65,25 @@ def test_links_serve_in_order(traced):
         assert len(order["leave"]) > 1000
 
 
+def test_percentiles_of_queueing_delays_are_those_of_the_trace(traced):
+    runs, lines = traced
+    for name, link in zip(("first", "second"), chain().links, strict=True):
+        enter, leave = (
+            np.array([
+                float(line["time (s)"]) for line in lines
+                if line["link"] == name and line["event"] == event
+            ])
+            for event in ("enter", "leave")
+        )  # fmt: skip
+        delays = leave - 1 / link.capacity - enter[: len(leave)]
+        found = runs.runs[0]["links"][name]
+        for key, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99_9", 0.999)):
+            exact = np.quantile(delays, share, method="inverted_cdf")
+            assert found[f"queueing_delay_{key}"] == pytest.approx(exact, rel=2**-7, abs=1e-8), key
+        # but for the packet in service
+        assert found["queueing_delay_mean"] == pytest.approx(delays.mean(), rel=1e-3)
+
+
 def test_window_lines_tell_what_series_show(traced):
     runs, lines = traced
     windows = [line for line in lines if line["event"] == "window"]

@@ -24,6 +24,7 @@ from fluidcc.packets.engine.calendar import (
     send_on_wire,
     take_from_wire,
 )
+from fluidcc.packets.engine.delays import count_delay
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled, inlined
 from fluidcc.packets.engine.streams import draw
@@ -345,6 +346,10 @@ def _transmit(s, entity, port, index):
     if port.signal != 0:
         mark_leaving(s, port, packet, r.DEPARTURE)
     port.started = s.now
+    if port.delays != 0:
+        delay = s.now - packet.arrives
+        port.delay_sum += delay
+        count_delay(port.delays, delay)
     schedule(s, entity, s.now + packet.size / port.rate, s.now)
 
 
@@ -431,6 +436,7 @@ def arrive(s, entity, index):
         trace_at_port(s, r.ENTER, port, packet)
     if second != 0:
         _tag_first(port, r.class_at(second, 0), packet.size)
+    packet.arrives = s.now
     enqueue(s, port, index)
     port.bytes += packet.size
     if port.busy == 0 and (second == 0 or r.class_at(second, 0).busy == 0):

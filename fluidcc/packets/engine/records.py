@@ -71,6 +71,11 @@ U_UNIFORM, U_RESULT = range(2)
 # histogram of transfer times: the shortest distinguished [s], bins per factor e, number of bins
 HISTOGRAM_FIRST, HISTOGRAM_PARTS, HISTOGRAM_SIZE = 1e-6, 250, 6144
 
+# histograms of delays: bins by the exponent and first bits of the number, 2^DELAY_BITS of them for
+# each power of 2 from 2^DELAY_FIRST s (7 ns) to 2^DELAY_LAST s, after one for what is shorter
+DELAY_BITS, DELAY_FIRST, DELAY_LAST = 7, -27, 12
+DELAY_SIZE = 1 + ((DELAY_LAST - DELAY_FIRST) << DELAY_BITS)
+
 
 def _record(*fields: str) -> np.dtype:
     """Aligned record of fields given as "type name name ..."."""
@@ -90,14 +95,15 @@ ENTRY_RECORD = _record("f8 time since")
 INDEX_RECORD = _record("i4 value")
 BYTE_RECORD = _record("u1 value")
 NUMBER_RECORD = _record("f8 value")
+COUNT_RECORD = _record("u4 value")
 
 WIRE_RECORD = _record("f8 delay rate free", "i4 head tail count port onward")
 
 PORT_RECORD = _record(
     "f8 rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
-    "f8 period spread waiting_idle bytes_squares",
+    "f8 period spread waiting_idle bytes_squares delay_sum",
     "i8 bytes gap gap_bytes arrivals departures drops marks draws update arrive signal tick block",
-    "i8 second_class largest_bytes",
+    "i8 second_class largest_bytes delays",
     "u8 key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
     "i4 timer waits due loads link marks_transmitted",
@@ -106,7 +112,7 @@ PORT_RECORD = _record(
 GROUP_RECORD = _record(
     "f8 tick min_rto max_rto overhead receiver_window floor mark_below",
     "i8 on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
-    "i8 marking_block advertise_block on_tick period slow_start decode decode_block memory",
+    "i8 marking_block advertise_block on_tick period slow_start decode decode_block memory rtts",
     "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
     "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
     "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
@@ -199,6 +205,7 @@ entry_at = record_at(ENTRY_RECORD)
 index_at = record_at(INDEX_RECORD)
 byte_at = record_at(BYTE_RECORD)
 number_at = record_at(NUMBER_RECORD)
+count_at = record_at(COUNT_RECORD)
 wire_at = record_at(WIRE_RECORD)
 port_at = record_at(PORT_RECORD)
 group_at = record_at(GROUP_RECORD)
