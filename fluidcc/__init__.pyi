@@ -59,6 +59,7 @@ from fluidcc.optimize.solve import Optimum as Optimum
 from fluidcc.optimize.verb import optimize as optimize
 from fluidcc.packets.run import PacketRuns as PacketRuns
 from fluidcc.packets.run import simulate_packets as simulate_packets
+from fluidcc.packets.traces import read_trace as read_trace
 from fluidcc.results.compare import Comparison as Comparison
 from fluidcc.results.compare import compare as compare
 from fluidcc.results.compare import gain_and_loss as gain_and_loss

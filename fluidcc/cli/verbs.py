@@ -408,7 +408,7 @@ def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> N
     "packets", "simulate_packets",
     {
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS, "sample": _SAMPLE,
-        "trace": file("Write every event of seed 1's run: .csv."),
+        "trace": file("Write the first seed's run: all events (.csv), or packets (.pcap)."),
     },
     reports=True, alone=("trace",),
 )  # fmt: skip
@@ -419,7 +419,7 @@ def _packets(
     """The packet-level simulation, with intervals."""
     options = _runs(task, faults, until, warmup, seeds, sample)
     if trace is not None:
-        check_file("--trace", trace, (".csv",), faults)
+        check_file("--trace", trace, (".csv", ".pcap"), faults)
         if task.out is not None and task.out.resolve() == trace.resolve():
             faults.add("--trace", "", "another file than that of --out", f"'{trace}' for both")
         options["trace"] = trace

@@ -18,6 +18,7 @@ from fluidcc.programs import leaves
 from fluidcc.scenario.network import repeated
 
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
+_MOST_LISTED = 1 << 17  # transfers of a run, 3 MB
 _SHORTEST_TICK = 1e-9  # s, on average
 
 TOO_MANY_IN_FLIGHT = (
@@ -85,6 +86,7 @@ class Simulation:
         self.groups = _records(r.GROUP_RECORD, groups + self._background.groups)
         self.flows = np.concatenate([flows, _records(r.FLOW_RECORD, self._background.flows)])
         self.ports = _records(r.PORT_RECORD, self._routes.ports)  # those of links first
+        self.arrivals = np.zeros((len(plan.net.links), len(self.groups)), np.int64)
         self.classes, self.histograms = self._background.classes, self._transfers.histograms
         sizes = self._sizes(scale)
         try:
@@ -103,6 +105,15 @@ class Simulation:
     def nbytes(self) -> int:
         """Bytes of state."""
         return sum(array.nbytes for array in self._keep)
+
+    def forget_transfers(self) -> None:
+        """Begin the list of transfers anew."""
+        self.state["ended_count"], self.state["ended_step"] = 0, 1
+
+    def transfers(self) -> tuple[np.ndarray, int]:
+        """The list of transfers in order of their ends, and that it has every so many."""
+        count, step = int(self.state["ended_count"][0]), int(self.state["ended_step"][0])
+        return self._ended[: -(-count // step)].copy(), step
 
     def _link_port(self, routes: Routes, k: int) -> int:
         """The port of link `k`, with its timer; its entity."""
@@ -284,6 +295,7 @@ class Simulation:
         self.voices = _records(r.VOICE_RECORD, background.voices)
         self.sources = _records(r.SOURCE_RECORD, self._transfers.sources)
         self.sessions = _records(r.SESSION_RECORD, self._transfers.sessions)
+        self._ended = np.zeros(_MOST_LISTED if self.plan.sources else 0, r.TRANSFER_RECORD)
         sack = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
         for k in sack:
             self.flows[k]["scoreboard"] = self._array(np.zeros(ring, r.INDEX_RECORD))
@@ -309,7 +321,10 @@ class Simulation:
             "calls": background.calls,
             "sources": self.sources,
             "sessions": self.sessions,
+            "ended": self._ended,
         }
+        if len(self.groups) > 1:  # else they are those of the links
+            arrays["arrivals"] = self.arrivals
         numbers = {
             "leaves": len(entries),
             "flow_count": flows,
@@ -318,6 +333,9 @@ class Simulation:
             "ring_mask": ring - 1,
             "hops": routes.hops,
             "finished_flow": -1,
+            "ended_size": len(self._ended),
+            "ended_step": 1,
+            "group_count": len(self.groups),
         }
         numbers |= {name: self._array(array) for name, array in arrays.items()}
         numbers |= part_addresses(self.entities["kind"].tolist(), self.groups, self.ports)

@@ -407,6 +407,10 @@ def arrive(s, entity, index):
     port = r.port_at(s.ports, r.entity_at(s.entities, entity).index)
     packet = r.packet_at(s.packets, index)
     account(s, port)
+    if s.arrivals != 0 and port.link >= 0:
+        group = r.flow_at(s.flows, packet.flow).group
+        total = r.total_at(s.arrivals, port.link * s.group_count + group)
+        total.value = total.value + 1
     second = port.second_class
     if second != 0 and packet.flags & r.SECOND_CLASS:
         arrive_second(s, entity, port, index)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_LISTS = ("goodput_flows",)  # metrics with a value for each flow
+_LISTS = ("goodput_flows", "link_arrivals")  # metrics with a value for each flow or link
 _MAIN = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
 _LINES = 7  # most components of a solution in a picture
 
