@@ -409,12 +409,13 @@ def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> N
     {
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS, "sample": _SAMPLE,
         "trace": file("Write the first seed's run: all events (.csv), or packets (.pcap)."),
+        "initial": text("STATE", "Begin at the equilibrium, with its windows and queues."),
     },
     reports=True, alone=("trace",),
 )  # fmt: skip
 def _packets(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, sample: str | None,
-    trace: Path | None,
+    trace: Path | None, initial: str | None,
 ) -> Options:  # fmt: skip
     """The packet-level simulation, with intervals."""
     options = _runs(task, faults, until, warmup, seeds, sample)
@@ -423,6 +424,10 @@ def _packets(
         if task.out is not None and task.out.resolve() == trace.resolve():
             faults.add("--trace", "", "another file than that of --out", f"'{trace}' for both")
         options["trace"] = trace
+    if initial is not None:
+        if initial != "equilibrium":
+            faults.add("--initial", "", "equilibrium", f"{initial!r}")
+        options["initial"] = fluidcc.equilibrium
     _refuse_records(task, faults, options)
     return options
 

@@ -30,6 +30,7 @@ from fluidcc.packets.build import TOO_MANY_IN_FLIGHT, Simulation
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import INTERPRETED
 from fluidcc.packets.hooks import compile_ahead, entry_points
+from fluidcc.packets.initial import Initial, find_initial
 from fluidcc.packets.plan import PacketError, Plan, plan
 from fluidcc.packets.traces import ENDINGS, SLICE, TraceFile
 from fluidcc.scenario.network import LONGEST, Network
@@ -88,9 +89,10 @@ class _Batch:
         samples: np.ndarray,
         elide: bool,
         trace: Path | None,
+        initial: Initial | None = None,
     ) -> None:
         self.layout, self.seeds, self.times, self.samples = layout, seeds, times, samples
-        self._elide, self._trace = elide, trace
+        self._elide, self._trace, self._initial = elide, trace, initial
         self.stop, self._done = threading.Event(), [0.0] * len(seeds)
         self._built = [self._build(0, layout)]  # compile hooks, and fail, before threads start
 
@@ -141,7 +143,7 @@ class _Batch:
         # with every hop, lines of a trace come in the order of their times
         elide, seed = self._elide and (job > 0 or self._trace is None), self.seeds[job]
         try:
-            return Simulation(layout, seed, elide, scale)
+            return Simulation(layout, seed, elide, scale, self._initial)
         except MemoryError:
             raise PacketError(f"seed {seed}: no memory is left: {TOO_MANY_IN_FLIGHT}") from None
 
@@ -241,6 +243,7 @@ def simulate_packets(
     elide: bool = True,
     sample: float | None = None,
     trace: str | Path | None = None,
+    initial: Callable[[Network], Any] | None = None,
     progress: Progress | None = None,
 ) -> PacketRuns:
     """Simulate a network packet by packet, once for each seed.
@@ -266,6 +269,10 @@ def simulate_packets(
         File for the first seed's run, there, or replaced, when that run is finished: ``.csv`` for
         every event, packets and windows (`fluidcc.read_trace`), or ``.pcap`` for the packets as
         their senders see them, with headers of IPv4 and TCP.
+    initial
+        `fluidcc.equilibrium` lets the runs begin at the equilibrium of the network: bulk flows are
+        connected at time 0 with its windows and a full ACK clock, in congestion avoidance, and laws
+        have its averages. Files and calls begin as always. None begins with empty links.
     progress
         Called with the finished share, 0 to 1, from time to time.
 
@@ -287,12 +294,13 @@ def simulate_packets(
         raise PacketError(f"threads: expected at least 1, got {threads!r}")
     chosen, layout = checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
+    begun = None if initial is None else find_initial(layout, initial)
     compile_ahead()
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     file = None if trace is None else Path(trace)
     if file is not None and file.suffix not in ENDINGS:
         raise PacketError(f"trace: expected a file that ends in .csv or .pcap, got '{file}'")
-    batch = _Batch(layout, chosen, times, samples, elide, file)
+    batch = _Batch(layout, chosen, times, samples, elide, file, begun)
     entry_points()  # compiled before threads start
     workers = min(threads or most_threads(), len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:

@@ -138,7 +138,7 @@ class _Pcap:
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        groups, self._group = simulation.groups, simulation.flows["group"]
+        groups, self._group = simulation.groups, simulation.flows["group"].astype(np.int64)
         sizes = groups["size"][self._group].astype(np.int64)
         self._tcp = len(simulation.plan.flows)  # flows after these send datagrams
         if not np.all((_HEADERS < sizes) & (sizes <= _LARGEST)):
