@@ -170,6 +170,8 @@ class _Pcap:
             np.where(back, *pair) for pair in (ports[::-1], ports)
         )
         self._transport(out, lines, back, tcp)
+        if not len(out):
+            return b""
         words = out.view(np.uint8).reshape(len(out), -1)[:, 16:36].astype(np.uint32)
         total = (words[:, ::2] << 8 | words[:, 1::2]).sum(axis=1)
         out["checksum"] = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
