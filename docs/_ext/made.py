@@ -7,13 +7,14 @@ import cli_page
 import law_pages
 import paper_pages
 import reference
+import trace_page
 from sphinx.application import Sphinx
 
 
 def _write(app: Sphinx) -> None:
     """Write the pages; those that stay the same keep their time, so that builds are short."""
     home = Path(app.srcdir)
-    for module in (reference, cli_page, law_pages, paper_pages, beside_page):
+    for module in (reference, cli_page, trace_page, law_pages, paper_pages, beside_page):
         for name, text in module.pages().items():
             file = home / name
             file.parent.mkdir(parents=True, exist_ok=True)
