@@ -7,10 +7,13 @@ A new verb is a module with the function and its result, the view of this, their
 """
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import typer
 
 import fluidcc
 from fluidcc.cli.options import (
@@ -429,7 +432,26 @@ def _packets(
             faults.add("--initial", "", "equilibrium", f"{initial!r}")
         options["initial"] = fluidcc.equilibrium
     _refuse_records(task, faults, options)
+    if task.net is not None and not faults.found:
+        _announce(task, options)
     return options
+
+
+_LONG = 600.0  # s
+
+
+def _announce(task: Task, options: Mapping[str, Any]) -> None:
+    """Say on stderr that packet runs will take long, before they start."""
+    from fluidcc.machine import threads
+    from fluidcc.packets.run import estimate_time
+
+    points = math.prod(map(len, task.axes.values()))
+    taken = points * estimate_time(task.net, options["until"], len(options["seeds"]))
+    if taken > _LONG:
+        span = f"{taken / 3600:.1f} h" if taken > 3600 else f"{taken / 60:.0f} min"
+        advice = "trains take as long at any capacity (fluidcc trains)"
+        text = f"note: about {span} on {threads()} processors if the links are full; {advice}"
+        typer.echo(text, err=True)
 
 
 @_verb(

@@ -18,6 +18,7 @@ from fluidcc.packets.engine import records as r
 from fluidcc.packets.hooks import entry_points
 from fluidcc.packets.initial import find_initial
 from fluidcc.packets.plan import PacketError, plan
+from fluidcc.packets.run import estimate_time
 from fluidcc.scenario.sender import PROFILES, SenderOptions, sender_options
 
 
@@ -235,3 +236,12 @@ def test_networks_without_an_equilibrium_cannot_begin_there():
         simulate_packets(net, until=1.0, initial=equilibrium)
     with pytest.raises(PacketError, match=r"initial: expected fluidcc\.equilibrium"):
         simulate_packets(CASES["ecn"], until=1.0, initial=plan)
+
+
+def test_the_time_of_runs_is_estimated_by_what_links_can_carry():
+    net = dumbbell(flows(25), red(), cross=100.0)
+    one = estimate_time(net, 100.0, 1)
+    assert one == pytest.approx(100 * 1250 / 2.5e6)
+    assert estimate_time(net, 1000.0, 1) == pytest.approx(10 * one)
+    slow = dumbbell(flows(1, window=NewReno(max_window=10.0)), red(), cross=100.0)
+    assert estimate_time(slow, 100.0, 1) < 0.2 * one

@@ -119,7 +119,9 @@ def test_a_capture_has_the_packets_of_the_senders(tmp_path):
         lines, packets, strict=True
     ):
         assert time == pytest.approx(float(line["time (s)"]), abs=1e-9)
-        assert length == int(line["size (B)"]) and (protocol == 6) == (line["group"] in tcp)
+        # no packet is shorter than its headers
+        assert length == max(int(line["size (B)"]), 40 if protocol == 6 else 28)
+        assert (protocol == 6) == (line["group"] in tcp)
         flags = set(line["flags"].split("+"))
         assert ecn == (3 if "ce" in flags else 2 if "ect" in flags else 0)
         assert ("192.168.0" in source) == (line["event"] == "ack")
