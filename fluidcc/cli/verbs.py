@@ -443,10 +443,10 @@ _LONG = 600.0  # s
 def _announce(task: Task, options: Mapping[str, Any]) -> None:
     """Say on stderr that packet runs will take long, before they start."""
     from fluidcc.machine import threads
-    from fluidcc.packets.run import estimate_time
+    from fluidcc.model.advice import packet_time
 
     points = math.prod(map(len, task.axes.values()))
-    taken = points * estimate_time(task.net, options["until"], len(options["seeds"]))
+    taken = points * packet_time(task.net, options["until"], len(options["seeds"]))
     if taken > _LONG:
         span = f"{taken / 3600:.1f} h" if taken > 3600 else f"{taken / 60:.0f} min"
         advice = "trains take as long at any capacity (fluidcc trains)"

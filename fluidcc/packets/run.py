@@ -3,7 +3,6 @@
 import concurrent.futures
 import contextlib
 import itertools
-import math
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -232,25 +231,6 @@ def check_times(warmup: float, until: float) -> None:
         raise PacketError(
             f"expected 0 <= warmup < until <= {LONGEST:g} in s, got {warmup!r} and {until!r}"
         )
-
-
-_PACKETS_A_SECOND = 2.5e6  # through one link, by one processor: benchmarks/packets.py
-
-
-def estimate_time(net: Network, until: float, runs: int) -> float:
-    """About how long runs take at most on the processors of this machine [s], if the links are as
-    full as windows and capacities allow.
-    """
-    sent = np.zeros(len(net.links))
-    for flows in net.flows:
-        rate = np.sum(np.asarray(flows.n) * float(flows.window.max_window) / np.asarray(flows.rtt))
-        sent[list(flows.route)] += rate
-    packets = sum(
-        min(rate + float(link.cross), float(link.capacity))
-        for rate, link in zip(sent, net.links, strict=True)
-    )
-    turns = math.ceil(runs / most_threads())
-    return packets * until * turns / _PACKETS_A_SECOND
 
 
 def simulate_packets(

@@ -13,12 +13,12 @@ from scipy import stats
 from fluidcc import Network, equilibrium, load, simulate_packets
 from fluidcc.laws import Backward, Droptail, Loss, NewReno, Pause, ReceiverWindow
 from fluidcc.laws.parameters import infos
+from fluidcc.model.advice import packet_time
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.hooks import entry_points
 from fluidcc.packets.initial import find_initial
 from fluidcc.packets.plan import PacketError, plan
-from fluidcc.packets.run import estimate_time
 from fluidcc.scenario.sender import PROFILES, SenderOptions, sender_options
 
 
@@ -240,8 +240,8 @@ def test_networks_without_an_equilibrium_cannot_begin_there():
 
 def test_the_time_of_runs_is_estimated_by_what_links_can_carry():
     net = dumbbell(flows(25), red(), cross=100.0)
-    one = estimate_time(net, 100.0, 1)
+    one = packet_time(net, 100.0, 1)
     assert one == pytest.approx(100 * 1250 / 2.5e6)
-    assert estimate_time(net, 1000.0, 1) == pytest.approx(10 * one)
+    assert packet_time(net, 1000.0, 1) == pytest.approx(10 * one)
     slow = dumbbell(flows(1, window=NewReno(max_window=10.0)), red(), cross=100.0)
-    assert estimate_time(slow, 100.0, 1) < 0.2 * one
+    assert packet_time(slow, 100.0, 1) < 0.2 * one
