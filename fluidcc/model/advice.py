@@ -96,7 +96,7 @@ def _unlike(law: Law, other: Law, names: tuple[str, ...], label: str) -> Iterato
             yield f"{name} of {law.name} is {a}, that of {label} is {b}"
 
 
-_PACKETS_A_SECOND = 2.5e6  # through one link, by one processor, as measured for 25 flows at one link
+_PACKETS_A_SECOND = 2.5e6  # by one processor, as measured for 25 flows at one link
 
 
 def packet_time(net: Network, until: float, runs: int) -> float:
