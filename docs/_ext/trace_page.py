@@ -23,7 +23,8 @@ _PCAP = """
 Wireshark, tcptrace and the like: raw IPv4 with TCP headers (UDP for cross traffic and voice), times
 in ns, no payload. A packet's size contains its headers and is at least theirs, 40 or 28 bytes;
 sequence numbers are bytes of what is left. Flow k of the run, all groups counted through, is
-10.0.0.0 + k + 1 with a port for each connection, its receiver 192.168.0.0 + g + 1 by group, port 5001. ECN bits are those of IP and TCP;
+10.0.0.0 + k + 1 with a port for each connection, its receiver 192.168.0.0 + g + 1 by group, port
+5001. ECN bits are those of IP and TCP;
 blocks of SACK and advertised windows are left out, as are source quenches.
 """
 
