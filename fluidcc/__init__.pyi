@@ -61,6 +61,7 @@ from fluidcc.optimize.solve import Optimum as Optimum
 from fluidcc.optimize.verb import optimize as optimize
 from fluidcc.packets.run import PacketRuns as PacketRuns
 from fluidcc.packets.run import simulate_packets as simulate_packets
+from fluidcc.packets.traces import read_trace as read_trace
 from fluidcc.result import Result as Result
 from fluidcc.results.compare import Comparison as Comparison
 from fluidcc.results.compare import compare as compare

@@ -65,6 +65,8 @@ _link, _flows, _loop, _response, _roots, _windows = (
     for kind in ("links", "flows", "loop", "response", "roots", "windows")
 )
 
+_PERCENTILES = {"p50": "50", "p95": "95", "p99": "99", "p99_9": "99.9"}
+
 
 def _data(name: str, meaning: str, unit: str = "1", symbol: str = "") -> Quantity:
     """A label or column of data sets."""
@@ -89,7 +91,8 @@ TABLE = (
     _link("packet", "packets at the link, with the one in service", "q", equilibrium="queue",
           fluid="queue", packets="number_in_system_mean", series="link_number_in_system"),
     _link("s", "queueing delay of the link: from a packet's arrival until it is sent",
-          r"\delta", equilibrium="queueing_delay", fluid="queueing_delay", noise="queueing_delay"),
+          r"\delta", equilibrium="queueing_delay", fluid="queueing_delay",
+          packets="queueing_delay_mean", noise="queueing_delay"),
     _link("s", "queueing delay that is not exceeded, for a share of the time",
           noise="queueing_delay_quantile"),
     _link("packet^2", "variance of the packets at the link", packets="number_in_system_var"),
@@ -97,6 +100,8 @@ TABLE = (
           run="queue_cov",
           packets="number_in_system_cov"),
     _link("packet", "largest number of packets at the link", packets="number_in_system_max"),
+    *(_link("s", f"queueing delay that {share} % of the packets do not exceed",
+            packets=f"queueing_delay_{name}") for name, share in _PERCENTILES.items()),
     _link("s", "time from which on the queue stays within 5 %, or a packet, of equilibrium",
           run="settling_time"),
     _link("packet", "average that the queue law keeps", "v", equilibrium="average", fluid="average",
@@ -127,6 +132,10 @@ TABLE = (
     _link("packet", "packets that were marked", packets="marks"),
     _link("packet/s", "drops per second", series="link_drop_rate"),
     _link("packet/s", "marks per second", series="link_mark_rate"),
+    _link("1", "Jain's index of fairness of the goodputs of all flows whose data pass the link",
+          packets="jain"),
+    _link("1", "Jain's index of fairness of the goodputs in windows of this length, their mean",
+          series="link_jain_by_scale"),
     _link("1", "share in use of the time that voice leaves", packets="utilization_left"),
     _link("bit/s", "rate of the voice that arrives", packets="voice_rate"),
     _link("1", "share of the voice packets that is lost", packets="voice_loss_fraction"),
@@ -155,6 +164,8 @@ TABLE = (
     _flows("packet/s", "rate of one flow", "x", equilibrium="rate", fluid="rate"),
     _flows("s", "round trip with queueing", "R", equilibrium="rtt", fluid="rtt",
            packets="rtt_mean"),
+    *(_flows("s", f"round trip that {share} % of the packets do not exceed",
+             packets=f"rtt_{name}") for name, share in _PERCENTILES.items()),
     _flows("s", "queueing delay over the links of the route", r"\delta",
            equilibrium="queueing_delay", fluid="queueing_delay"),
     _flows("1", "load factor that the senders know", "f", fluid="load_factor"),
@@ -164,6 +175,8 @@ TABLE = (
     _flows("s", "mean step of the delay from one packet of a connection to the next",
            packets="ipdv_mean"),
     _flows("packet", "data packets sent", packets="sent"),
+    _flows("packet", "packets, data and acknowledgements, that arrived at each link",
+           packets="link_arrivals"),
     _flows("1", "timeouts", packets="timeouts"),
     _flows("1", "reductions of the window by marks and losses", packets="window_reductions"),
     _flows("1", "recoveries from losses", packets="recoveries"),
@@ -180,6 +193,11 @@ TABLE = (
     _flows("s", "standard deviation of the time of a transfer", packets="fct_std"),
     _flows("s", "median time of a transfer", packets="fct_p50"),
     _flows("s", "time below which 95 % of the transfers take", packets="fct_p95"),
+    _flows("s", "time below which 99 % of the transfers take", packets="fct_p99"),
+    _flows("s", "time at which a transfer began, with its request", series="transfer_start"),
+    _flows("packet", "packets of a transfer", series="transfer_size"),
+    _flows("s", "time of a transfer, from its request to the last acknowledgement",
+           series="transfer_time"),
     _flows("bit/s", "rate of the files that began, for each flow or open source",
            packets="offered"),
     _loop("1/s", "minus the real part of the rightmost root", equilibrium="decay_rate"),

@@ -8,13 +8,17 @@ import key_pages
 import law_pages
 import paper_pages
 import reference
+import trace_page
 from sphinx.application import Sphinx
 
 
 def _write(app: Sphinx) -> None:
     """Write the pages; those that stay the same keep their time, so that builds are short."""
     home = Path(app.srcdir)
-    for module in (reference, cli_page, key_pages, law_pages, paper_pages, beside_page):
+    modules = (
+        reference, cli_page, key_pages, trace_page, law_pages, paper_pages, beside_page,
+    )  # fmt: skip
+    for module in modules:
         for name, text in module.pages().items():
             file = home / name
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ GROUPS = (
     Group(
         "packets", "Packets and trains, and all levels side by side",
         "The same laws, one packet at a time or by trains of packets, with intervals over seeds.",
-        ("simulate_packets", "PacketRuns", "simulate_trains", "TrainRuns", "compare",
+        ("simulate_packets", "PacketRuns", "read_trace", "simulate_trains", "TrainRuns", "compare",
          "Comparison"),
     ),
     Group(

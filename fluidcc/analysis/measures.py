@@ -37,7 +37,7 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Shares of the time for which quantiles are given."""
 
 _PREFIXES = {PACKETS: "packets.", NOISE: "noise."}
-_LISTS = ("flow_goodput", "queue_density")  # one number a flow, or a frequency
+_LISTS = ("flow_goodput", "link_arrivals", "queue_density")  # one number a flow, or a frequency
 _QUANTILE = "_quantile"
 
 

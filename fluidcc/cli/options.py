@@ -128,7 +128,7 @@ OUT = file("Write the result: .nc, .csv, .json, or its tables as .tex.")
 PLOT = file("Draw the result: .png, .pdf or .svg.")
 UNTIL = text("TIME", "End of the run [s].", "60")
 WARMUP = text("TIME", "Statistics start here [s]. [default: --until / 3]", "")
-SEEDS = text("K", "Packet runs: seeds 1 to K.", "5")
+SEEDS = text("K|a,b", "Packet runs: seeds 1 to K, or those listed (7, is seed 7 alone).", "5")
 QUIET = flag("Report no progress on stderr.")
 FAST_CPU = flag("Compile integration loops as a whole.", "--fast-cpu/--no-fast-cpu", default=True)
 
@@ -330,7 +330,18 @@ def times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]
     begin = seconds("--warmup", warmup, faults, within="[0, inf)") if warmup else end / 3
     if 0 < end <= begin:
         faults.add("--warmup", "", f"a time before --until ({end:g} s)", f"{warmup!r}")
-    return {"until": end, "warmup": begin, "seeds": range(1, count("--seeds", seeds, faults) + 1)}
+    return {"until": end, "warmup": begin, "seeds": _seeds(seeds, faults)}
+
+
+def _seeds(typed: str, faults: Faults) -> Sequence[int]:
+    """Seeds 1 to K, or those that are listed with commas."""
+    if "," not in typed:
+        return range(1, count("--seeds", typed, faults) + 1)
+    listed = [word.strip() for word in typed.removesuffix(",").split(",")]
+    if not all(map(str.isdecimal, listed)) or len(set(map(int, listed))) < len(listed):
+        faults.add("--seeds", "", "K, or different whole numbers such as 7,9", f"{typed!r}")
+        return range(1)
+    return [int(word) for word in listed]
 
 
 def end_of(until: str, faults: Faults) -> float:

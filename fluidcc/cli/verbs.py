@@ -7,10 +7,13 @@ A new verb is a module with the function and its result, the view of this, their
 """
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import typer
 
 import fluidcc
 from fluidcc.cli.options import (
@@ -415,23 +418,47 @@ def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> N
     "packets", "simulate_packets",
     {
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS, "sample": _SAMPLE,
-        "trace": file("Write every event of seed 1's run: .csv."),
+        "trace": file("Write the first seed's run: all events (.csv), or packets (.pcap)."),
+        "initial": text("STATE", "Begin at the equilibrium, with its windows and queues."),
     },
     reports=True, alone=("trace",),
 )  # fmt: skip
 def _packets(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, sample: str | None,
-    trace: Path | None,
+    trace: Path | None, initial: str | None,
 ) -> Options:  # fmt: skip
     """The packet-level simulation, with intervals."""
     options = _runs(task, faults, until, warmup, seeds, sample)
     if trace is not None:
-        check_file("--trace", trace, (".csv",), faults)
+        check_file("--trace", trace, (".csv", ".pcap"), faults)
         if task.out is not None and task.out.resolve() == trace.resolve():
             faults.add("--trace", "", "another file than that of --out", f"'{trace}' for both")
         options["trace"] = trace
+    if initial is not None:
+        if initial != "equilibrium":
+            faults.add("--initial", "", "equilibrium", f"{initial!r}")
+        options["initial"] = fluidcc.equilibrium
     _refuse_records(task, faults, options)
+    if task.net is not None and not faults.found:
+        _announce(task, options)
     return options
+
+
+_LONG = 600.0  # s
+
+
+def _announce(task: Task, options: Mapping[str, Any]) -> None:
+    """Say on stderr that packet runs will take long, before they start."""
+    from fluidcc.machine import threads
+    from fluidcc.model.advice import packet_time
+
+    points = math.prod(map(len, task.axes.values()))
+    taken = points * packet_time(task.net, options["until"], len(options["seeds"]))
+    if taken > _LONG:
+        span = f"{taken / 3600:.1f} h" if taken > 3600 else f"{taken / 60:.0f} min"
+        advice = "trains take as long at any capacity (fluidcc trains)"
+        text = f"note: about {span} on {threads()} processors if the links are full; {advice}"
+        typer.echo(text, err=True)
 
 
 @_verb(

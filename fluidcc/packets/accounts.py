@@ -16,6 +16,7 @@ from numpy.lib.recfunctions import repack_fields
 from scipy.special import stdtrit
 
 from fluidcc.packets.build import Simulation
+from fluidcc.packets.engine.delays import ends
 from fluidcc.packets.engine.records import HISTOGRAM_FIRST, HISTOGRAM_PARTS
 from fluidcc.packets.plan import BackgroundPlan, PacketError, Plan
 from fluidcc.quantities import about, attributes, labels, units
@@ -29,12 +30,13 @@ Kept = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Metrics as results have them: by ``links`` or ``flows``, their names, and the metric's."""
 
 COUNTS = {"arrivals", "departures", "drops", "marks", "sent", "timeouts", "window_reductions",
-          "recoveries", "source_quenches", "acks_lost", "transfers"}  # fmt: skip
+          "recoveries", "source_quenches", "acks_lost", "transfers", "link_arrivals"}  # fmt: skip
 LARGEST = {
     "queue_max": "largest",
     "queue_bytes_max": "largest_bytes",
     "number_in_system_max": "largest_system",
 }
+_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 # of a flow; its whole state is four times as large
 _ACCOUNTS: list[str] = [
     "window_time", "window_acks", "rtt_sum", "delay_sum", "delay_squares", "ipdv_sum", "ipdv_count",
@@ -53,6 +55,9 @@ class Snapshot(NamedTuple):
     classes: np.ndarray
     sources: np.ndarray
     histograms: np.ndarray
+    delays: np.ndarray
+    rtts: np.ndarray
+    arrivals: np.ndarray  # by link and group
     delivered: np.ndarray
 
 
@@ -63,7 +68,11 @@ def snapshot(simulation: Simulation, time: float) -> Snapshot:
     links["largest"] = links["count"]
     links["largest_bytes"] = links["bytes"]
     links["largest_system"] = links["count"] + links["busy"]
-    others = (simulation.voices, simulation.classes, simulation.sources, simulation.histograms)
+    others = (
+        simulation.voices, simulation.classes, simulation.sources, simulation.histograms,
+        simulation.delays, simulation.rtts,
+        ports["arrivals"][:, None] if len(simulation.groups) == 1 else simulation.arrivals,
+    )  # fmt: skip
     copies = (accounts.copy() for accounts in others)
     return Snapshot(time, ports, flows, *copies, delivered=delivered(simulation))
 
@@ -89,9 +98,28 @@ def _deviation(mean: float, squares: float) -> float:
     return math.sqrt(max(squares - mean**2, 0.0))
 
 
+def _jain(goodput: np.ndarray) -> float:
+    """Jain's index of fairness; NaN if nothing was received."""
+    return ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum()))
+
+
 def _cov(variance: float, mean: float) -> float:
     """Coefficient of variation: standard deviation over mean."""
     return ratio(float(np.sqrt(max(variance, 0.0))), mean)
+
+
+def _percentiles(name: str, counts: np.ndarray) -> dict[str, float]:
+    """Percentiles of a histogram of delays [s], each within its bin; NaN if nothing was counted."""
+    shares = np.array(list(_PERCENTILES.values()))
+    below = np.concatenate([[0], np.cumsum(counts, dtype=float)])
+    if below[-1] == 0:
+        found = np.full(len(shares), math.nan)
+    else:
+        bins = np.searchsorted(below[1:], shares * below[-1])
+        share = (shares * below[-1] - below[bins]) / counts[bins]
+        low, high = ends()[bins], ends()[bins + 1]
+        found = np.where(bins > 0, low + share * (high - low), 0.0)
+    return {f"{name}_{key}": float(value) for key, value in zip(_PERCENTILES, found, strict=True)}
 
 
 def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
@@ -144,7 +172,7 @@ def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[st
     found = {
         "goodput": float(goodput.mean()),
         "flow_goodput": goodput.tolist(),
-        "jain": ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum())),
+        "jain": _jain(goodput),
         "loss_fraction": ratio(grown("lost"), sent),
         "mark_fraction": ratio(grown("marked"), sent),
         "window_mean": ratio(grown("window_time"), active),
@@ -166,6 +194,8 @@ def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[st
             )
         },
     }
+    found["link_arrivals"] = (after.arrivals - before.arrivals)[:, group].tolist()
+    found |= _percentiles("rtt", after.rtts[group] - before.rtts[group])
     if plan.groups[group].flows.traffic.starts:
         found["active"] = active / span / len(members)
         found |= _transfers(plan, group, before, after)
@@ -199,6 +229,7 @@ def _transfers(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dic
         "fct_std": _deviation(mean, squares),
         "fct_p50": _percentile(counts, 0.5),
         "fct_p95": _percentile(counts, 0.95),
+        "fct_p99": _percentile(counts, 0.99),
         "offered": offered if own else math.nan,
     }
 
@@ -253,14 +284,26 @@ def metrics(plan: Plan, snapshots: Sequence[Snapshot]) -> Metrics:
             metric: float(max(s.ports[k][field] for s in snapshots[1:]))
             for metric, field in LARGEST.items()
         }
+        counts = after.delays[k] - before.delays[k]
+        total = float(after.ports[k]["delay_sum"] - before.ports[k]["delay_sum"])
+        links[name]["queueing_delay_mean"] = ratio(total, float(counts.sum()))
+        links[name] |= _percentiles("queueing_delay", counts)
     for k, name in enumerate(plan.net.flow_names):
         flows[name] = _flows(plan, k, before, after)
+    for k, name in enumerate(plan.net.link_names):
+        own = [flows[g]["flow_goodput"] for g in _passing(plan, k)]
+        links[name]["jain"] = _jain(np.concatenate([[], *own]))
     for k, used, voice in _voices(plan, before, after):
         link = links[plan.net.link_names[k]]
         own = link["utilization"]
         # voice in the queue of the flows is a part of their utilization
         link |= {"utilization": own + used, "utilization_left": ratio(own, 1.0 - used)} | voice
     return {"links": links, "flows": flows}
+
+
+def _passing(plan: Plan, link: int) -> list[str]:
+    """Groups whose data pass a link."""
+    return [n for n, g in zip(plan.net.flow_names, plan.net.flows, strict=True) if link in g.route]
 
 
 Series = Mapping[str, np.ndarray]
@@ -417,6 +460,64 @@ def dataset(
     return xr.Dataset(variables, {k: v for k, v in coordinates.items() if k in known})
 
 
+def jain_by_scale(plan: Plan, series: "Dataset", warmup: float) -> "Dataset":
+    """The series with Jain's index over all flows of a link in windows of 1, 10, 100 ... samples
+    after the warm-up: its mean over the windows in which something was received.
+    """
+    rates = series["flow_goodput_sampled"].values  # of the time before each sample
+    times = series["time"].values
+    first = int(np.searchsorted(times, warmup * (1 - 1e-12))) + 1
+    rates = rates[:, first:]
+    counts = [10**k for k in range(9) if 0 < 10**k <= rates.shape[1]]
+    found = np.full((len(rates), len(counts), len(plan.net.links)), math.nan)
+    for j, count in enumerate(counts):
+        windows = rates.shape[1] // count
+        shape = (len(rates), windows, count, rates.shape[2])
+        goodput = rates[:, : windows * count].reshape(shape).mean(axis=2)
+        for k in range(len(plan.net.links)):
+            own = goodput[..., np.isin(series["flow_group"].values, _passing(plan, k))]
+            squares = own.shape[-1] * (own**2).sum(axis=-1)
+            indices = _ratio(own.sum(axis=-1) ** 2, squares)
+            known = np.isfinite(indices)
+            found[:, j, k] = _ratio(np.where(known, indices, 0.0).sum(axis=1), known.sum(axis=1))
+    name = "link_jain_by_scale"
+    scales = ("scale", times[1] * np.array(counts), {"units": "s"})
+    variable = (("seed", "scale", "link"), found, attributes("links", name))
+    return series.assign({name: variable}).assign_coords(scale=scales)
+
+
+_MOST_TRANSFERS = 1_000_000  # of all runs together
+
+
+def thinned(found: tuple[np.ndarray, int], runs: int) -> tuple[np.ndarray, int]:
+    """A list of transfers and its step, thinned to the share of one of so many runs."""
+    transfers, step = found
+    while len(transfers) > max(_MOST_TRANSFERS // runs, 1):
+        transfers, step = transfers[::2].copy(), 2 * step
+    return transfers, step
+
+
+def list_transfers(
+    plan: Plan, seeds: Sequence[int], lists: Sequence[tuple[np.ndarray, int]]
+) -> "Dataset":
+    """Transfers of all runs in one list, with units; of each run the same share."""
+    import xarray as xr
+
+    step = max(step for _, step in lists)
+    each = [transfers[:: step // own] for transfers, own in lists]
+    found = np.concatenate(each)
+    names = np.array([plan.net.flow_names[source.group] for source in plan.sources])
+    columns = {f"transfer_{name}": found[name] for name in ("start", "size", "time")}
+    return xr.Dataset(
+        {name: ("transfer", v, attributes("flows", name)) for name, v in columns.items()},
+        {
+            "transfer_seed": ("transfer", np.repeat(seeds, list(map(len, each)))),
+            "transfer_group": ("transfer", names[found["source"]]),
+        },
+        {"transfer_step": step},
+    )
+
+
 def half_width(values: np.ndarray) -> np.ndarray:
     """Half width of the 95% interval of a mean, by Student's t. Shape of one sample."""
     count = len(values)
@@ -469,6 +570,10 @@ class PacketRuns(Result):
     over parts of the run where there is one seed. `missing` are seeds that were interrupted;
     `series` are samples over time, if asked for.
 
+    `transfers` lists the files that were sent, with seed, group, start [s], size [packet] and
+    completion time [s], in order of their ends; None if no group has files. It has every
+    `transfer_step`-th, an attribute, which is 1 for up to 131072 of a run and a million in all.
+
     Examples
     --------
     >>> import fluidcc as fc
@@ -487,6 +592,7 @@ class PacketRuns(Result):
     warmup: float
     missing: tuple[int, ...] = ()
     series: "Dataset | None" = None
+    transfers: "Dataset | None" = None
 
     @classmethod
     def of(
@@ -499,6 +605,7 @@ class PacketRuns(Result):
         warmup: float,
         missing: Sequence[int] = (),
         series: "Dataset | None" = None,
+        transfers: "Dataset | None" = None,
         **more: Any,
     ) -> Self:
         """Put runs together; `batches` are the parts of the only run, if they are known."""
@@ -509,7 +616,7 @@ class PacketRuns(Result):
             ci95 = _combine(batches, _batch_width)
         return cls(
             tuple(seeds), tuple(_frozen(run) for run in runs), _frozen(mean), _frozen(ci95),
-            until, warmup, tuple(missing), series, **more,
+            until, warmup, tuple(missing), series, transfers, **more,
         )  # fmt: skip
 
     def complete(self) -> "PacketRuns":
@@ -549,7 +656,9 @@ class PacketRuns(Result):
         }
 
     def to_xarray(self) -> "Dataset":
-        """The metrics and series of all runs, labelled by seed, link and group, with units."""
+        """The metrics, series and transfers of all runs, labelled by seed, link and group, with
+        units.
+        """
         import xarray as xr  # heavy, and most runs do without
 
         variables = {}
@@ -557,15 +666,20 @@ class PacketRuns(Result):
             names = list(self.runs[0][part])
             known = {metric for name in names for metric in self.runs[0][part][name]}
             for metric in units("packets", part):
-                if metric in known and metric != "flow_goodput":
+                if metric in known and metric not in ("flow_goodput", "link_arrivals"):
                     every = [[r[part][n].get(metric, math.nan) for n in names] for r in self.runs]
                     own = attributes(part, metric, "packets")
                     variables[f"{dim}_{metric}"] = (("seed", dim), every, own)
         flows = [sum((g["flow_goodput"] for g in r["flows"].values()), ()) for r in self.runs]
         variables["flow_goodput"] = (("seed", "flow"), flows, attributes("flows", "flow_goodput"))
+        if "link_arrivals" in next(iter(self.runs[0]["flows"].values())):
+            arrivals = [[g["link_arrivals"] for g in r["flows"].values()] for r in self.runs]
+            own = attributes("flows", "link_arrivals", "packets")
+            variables["group_link_arrivals"] = (("seed", "group", "link"), arrivals, own)
         groups = [k for k, g in self.runs[0]["flows"].items() for _ in g["flow_goodput"]]
         parts = self.runs[0]
         coordinates = labels(seed=self.seeds, link=parts["links"], group=parts["flows"])
         coordinates["flow_group"] = ("flow", groups, about("flow_group"))
         metrics = xr.Dataset(variables, coordinates, {"until": self.until, "warmup": self.warmup})
-        return metrics if self.series is None else metrics.merge(self.series, compat="identical")
+        more = (part for part in (self.series, self.transfers) if part is not None)
+        return xr.merge((metrics, *more), compat="identical", combine_attrs="no_conflicts")

@@ -12,12 +12,14 @@ from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.hooks import law_hooks, part_addresses, queue_state, window_memory
+from fluidcc.packets.initial import Initial, put_acks
 from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.routes import Background, Fields, Routes, Timed, Transfers
 from fluidcc.programs import leaves
 from fluidcc.scenario.network import repeated
 
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
+_MOST_LISTED = 1 << 17  # transfers of a run, 3 MB
 _SHORTEST_TICK = 1e-9  # s, on average
 
 TOO_MANY_IN_FLIGHT = (
@@ -66,14 +68,22 @@ class Simulation:
     `close()`, after which it must not run, leaves its memory to others; so does its end.
     """
 
-    def __init__(self, plan: Plan, seed: int, elide: bool, scale: int = 1) -> None:
-        self.plan, self.seed, self.elide = plan, seed, elide
+    def __init__(
+        self, plan: Plan, seed: int, elide: bool, scale: int = 1, initial: Initial | None = None
+    ) -> None:
+        self.plan, self.seed, self.elide, self._initial = plan, seed, elide, initial
         self._keep: list[np.ndarray] = []
         self._array = functools.partial(_hold, self._keep)  # a bound method would be a cycle
         self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
         self.law_states: list[np.ndarray] = []  # of these
+        self.delays = np.zeros((len(plan.net.links), r.DELAY_SIZE), np.uint32)  # in queues
+        self.rtts = np.zeros((len(plan.groups), r.DELAY_SIZE), np.uint32)
         self._routes = Routes(plan, elide, self._link_port)
         groups = [self._group(g) for g in plan.groups]
+        for g in initial.memories if initial else ():
+            groups[g]["syn"] = False  # they are connected
+        for group, histogram in zip(groups, self.rtts, strict=True):
+            group["rtts"] = self._array(histogram)
         self._transfers = Transfers(plan, self._routes, seed, self._array)
         flows = self._flows()
         self._transfers.assign(flows)
@@ -82,6 +92,7 @@ class Simulation:
         self.groups = _records(r.GROUP_RECORD, groups + self._background.groups)
         self.flows = np.concatenate([flows, _records(r.FLOW_RECORD, self._background.flows)])
         self.ports = _records(r.PORT_RECORD, self._routes.ports)  # those of links first
+        self.arrivals = np.zeros((len(plan.net.links), len(self.groups)), np.int64)
         self.classes, self.histograms = self._background.classes, self._transfers.histograms
         sizes = self._sizes(scale)
         try:
@@ -101,12 +112,36 @@ class Simulation:
         """Bytes of state."""
         return sum(array.nbytes for array in self._keep)
 
+    def home(self, flow: int) -> int:
+        """The entity of the last wire to the sender of a flow."""
+        entity = self._routes.returns[flow]
+        if self.plan.flows[flow].back:
+            row = self._routes.table[flow]
+            entity = next(int(e) for e in row if e >= 0 and self._kind(e) == r.ACK_WIRE)
+        while self._kind(entity) == r.ROUTER:
+            entity = self._routes.wires[self.entities["index"][entity]]["onward"]
+        return entity
+
+    def _kind(self, entity: int) -> int:
+        return int(self.entities["kind"][entity])
+
+    def forget_transfers(self) -> None:
+        """Begin the list of transfers anew."""
+        self.state["ended_count"], self.state["ended_step"] = 0, 1
+
+    def transfers(self) -> tuple[np.ndarray, int]:
+        """The list of transfers in order of their ends, and that it has every so many."""
+        count, step = int(self.state["ended_count"][0]), int(self.state["ended_step"][0])
+        return self._ended[: -(-count // step)].copy(), step
+
     def _link_port(self, routes: Routes, k: int) -> int:
         """The port of link `k`, with its timer; its entity."""
         link = self.plan.net.links[k]
         unit, capacity = float(link.packet_size), float(link.capacity)
         law = link.queue.in_packets(float(link.buffer))
         state = queue_state(law, float(link.initial.average))
+        if self._initial is not None:
+            state = self._initial.queue_laws[k]
         hooks = law_hooks("queue", law, state=state)
         ticks = hooks.addresses["tick"] != 0
         by_bytes = law.by_bytes
@@ -132,6 +167,7 @@ class Simulation:
             counts_system=law.counts_service,
             **hooks.addresses,
             block=self._array(hooks.block),
+            delays=self._array(self.delays[k]),
             averages=averages(law),
             period=shortest,
             spread=longest - shortest,
@@ -214,6 +250,8 @@ class Simulation:
         group, options = self.plan.groups[g], self.plan.groups[g].options
         memory = np.array(window_memory(group.flows.window), dtype=np.float64)
         memory = np.tile(memory, (len(own), 1))
+        if self._initial is not None and g in self._initial.memories:
+            memory = self._initial.memories[g].copy()
         starts = np.array([self.plan.flows[k].start[:2] for k in own], float).reshape(-1, 2)
         low, high = starts.T
         draw = uniform(stream_key(self.seed, "start", own.astype(np.uint64)))
@@ -229,6 +267,16 @@ class Simulation:
             "clock_phase": options.tick,  # times a number of its own
             "ecn_on": not options.syn and group.ecn_echo,
         }
+        if self._initial is not None and g in self._initial.memories:
+            windows = self._initial.windows[own]
+            begin |= {
+                "window": windows,
+                "initial_window": windows,
+                "ssthresh": np.maximum(np.floor(windows), 2.0),
+                "send_at": 0.0,
+                "rtt": self._initial.rtts[own],
+                "ecn_on": group.ecn_echo,
+            }
         for name, value in begin.items():
             out[name][own] = value
 
@@ -247,6 +295,8 @@ class Simulation:
         slots = sum(len(source.flows) for source in opened)  # most of them unused
         pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * slots
         pool += self._background.packets
+        if self._initial is not None:
+            pool += np.nansum(self._initial.windows)
         ring = 2 ** np.ceil(np.log2(min(max(windows), 2 * path * scale) + 64))
         sack = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
         blocks = (sack > 0) * r.BLOCKS * r.BLOCK_RECORD.itemsize
@@ -273,7 +323,6 @@ class Simulation:
             times[entity] = time
         for port in self.ports[self.ports["tick"] != 0]:
             times[port["timer"]] = port["period"] + port["spread"] / 2
-        entries, winners = tournament(times)
         self.entities = np.zeros(count, r.ENTITY_RECORD)
         self.entities["kind"], self.entities["index"] = np.array(routes.kinds).T
         self.packets = np.zeros(pool, r.PACKET_RECORD)
@@ -286,6 +335,9 @@ class Simulation:
         self.voices = _records(r.VOICE_RECORD, background.voices)
         self.sources = _records(r.SOURCE_RECORD, self._transfers.sources)
         self.sessions = _records(r.SESSION_RECORD, self._transfers.sessions)
+        taken = 0 if self._initial is None else put_acks(self, self._initial, times)
+        entries, winners = tournament(times)
+        self._ended = np.zeros(_MOST_LISTED if self.plan.sources else 0, r.TRANSFER_RECORD)
         sack = [k for k, f in enumerate(self.plan.flows) if self.groups[f.group]["sack"]]
         for k in sack:
             self.flows[k]["scoreboard"] = self._array(np.zeros(ring, r.INDEX_RECORD))
@@ -312,7 +364,10 @@ class Simulation:
             "sources": self.sources,
             "sessions": self.sessions,
             "schedules": _records(r.SCHEDULE_RECORD, self._timed.schedules),
+            "ended": self._ended,
         }
+        if len(self.groups) > 1:  # else they are those of the links
+            arrays["arrivals"] = self.arrivals
         numbers = {
             "leaves": len(entries),
             "flow_count": flows,
@@ -321,6 +376,10 @@ class Simulation:
             "ring_mask": ring - 1,
             "hops": routes.hops,
             "finished_flow": -1,
+            "free": taken,
+            "ended_size": len(self._ended),
+            "ended_step": 1,
+            "group_count": len(self.groups),
         }
         numbers |= {name: self._array(array) for name, array in arrays.items()}
         numbers |= part_addresses(self.entities["kind"].tolist(), self.groups, self.ports)

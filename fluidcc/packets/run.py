@@ -1,12 +1,10 @@
-"""Packet runs over seeds: threads, slices, progress, interruption, and CSV files of their traces,
-with one line for each event in order of time.
-"""
+"""Packet runs over seeds: threads, slices, progress, interruption."""
 
 import concurrent.futures
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,96 +19,22 @@ from fluidcc.packets.accounts import (
     Series,
     Snapshot,
     dataset,
+    jain_by_scale,
+    list_transfers,
     metrics,
     sample_times,
     snapshot,
+    thinned,
 )
 from fluidcc.packets.build import TOO_MANY_IN_FLIGHT, Simulation
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.pointer import INTERPRETED
-from fluidcc.packets.hooks import compile_ahead, entry_points, trace_addresses
+from fluidcc.packets.hooks import compile_ahead, entry_points
+from fluidcc.packets.initial import Initial, find_initial
 from fluidcc.packets.plan import PacketError, Plan, plan
+from fluidcc.packets.traces import ENDINGS, SLICE, TraceFile
 from fluidcc.scenario.network import LONGEST, Network
 from fluidcc.scenario.parsing import in_seconds
-
-HEADING = "time (s),event,link,group,flow,connection,sequence,size (B),flags,window,threshold"
-EVENTS = (
-    "send", "enter", "drop", "mark", "leave", "receive", "ack", "quench", "timeout", "window",
-)  # fmt: skip
-"""Names of events. A packet enters the queue of a link and leaves its transmitter; `ack` and
-`quench` are arrivals at the sender; `timeout` is a retransmission timer that fires, `window` any
-change of a window or slow-start threshold [packet]."""
-FLAGS = ("ect", "ce", "ece", "cwr", "syn", "ack", "class2")  # from the lowest bit
-
-SLICE = 1 << 10  # events between looks at the block of lines
-_LINES = 32 * SLICE  # of the block
-_MOST_BLOCKS = 64  # by which it grows
-_OF_SENDERS = (r.EXPIRE, r.CHANGE)  # events with a window, but no packet
-
-
-_FLAG_SETS = [
-    "+".join(name for k, name in enumerate(FLAGS) if flags >> k & 1)
-    for flags in range(1 << len(FLAGS))
-]
-
-
-def _cell(name: str) -> str:
-    """A name as a CSV cell."""
-    return '"{}"'.format(name.replace('"', '""')) if set(name) & set(',"\r\n') else name
-
-
-def _flow_names(plan: Plan) -> Iterator[str]:
-    """Group and number in it of each flow of the engine, as two columns."""
-    names = plan.net.flow_names
-    counters: dict[int, Iterator[int]] = {}
-    requests = {f.group: plan.flows[f.data_flow].group for f in plan.flows if f.data_flow >= 0}
-    for flow in plan.flows:
-        group = flow.group
-        name = f"{names[requests[group]]} requests" if group in requests else names[group]
-        yield f"{_cell(name)},{next(counters.setdefault(group, itertools.count()))}"
-    for traffic in plan.background:
-        kind = "cross" if traffic.voice is None else "voice"
-        yield _cell(f"{kind} of {plan.net.link_names[traffic.link]}") + ",0"
-
-
-class TraceFile:
-    """The trace of one run: a block of lines that the engine fills, written to a file in slices.
-
-    A context manager, which opens and closes the file.
-    """
-
-    def __init__(self, simulation: Simulation, path: Path, scale: int) -> None:
-        self._simulation, self._path = simulation, path
-        self._lines = np.zeros(_LINES * min(scale, _MOST_BLOCKS), r.LINE_RECORD)
-        self._flows = list(_flow_names(simulation.plan))
-        self._links = ["", *map(_cell, simulation.plan.net.link_names)]
-        state: Any = simulation.state[0]
-        state["trace"], state["trace_size"] = self._lines.ctypes.data, len(self._lines)
-        for name, address in trace_addresses().items():
-            state[name] = address
-
-    def __enter__(self) -> "TraceFile":
-        self._file = self._path.open("w", encoding="utf-8")
-        self._file.write(HEADING + "\n")
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-
-    def flush(self) -> None:
-        """Write the lines that the engine has filled since the last time."""
-        count = int(self._simulation.state[0]["traced"])
-        self._simulation.state[0]["traced"] = 0
-        lines = self._lines[:count].tolist()
-        self._file.writelines(map(self._line, lines))
-
-    def _line(self, line: tuple) -> str:
-        time, window, threshold, event, link, flow, sequence, size, flags, connection = line
-        head = f"{time!r},{EVENTS[event]},{self._links[link + 1]},{self._flows[flow]}"
-        if event in _OF_SENDERS:
-            return f"{head},{connection},{sequence},,,{window!r},{threshold!r}\n"
-        return f"{head},{connection},{sequence},{size},{_FLAG_SETS[flags]},,\n"
-
 
 Progress = Callable[[float], None]
 
@@ -148,6 +72,7 @@ class _Run(NamedTuple):
     whole: Metrics
     parts: list[Metrics]  # of the first seed alone
     series: Series
+    transfers: tuple[np.ndarray, int]  # as `Simulation.transfers` has them
 
 
 class _Batch:
@@ -165,9 +90,10 @@ class _Batch:
         samples: np.ndarray,
         elide: bool,
         trace: Path | None,
+        initial: Initial | None = None,
     ) -> None:
         self.layout, self.seeds, self.times, self.samples = layout, seeds, times, samples
-        self._elide, self._trace = elide, trace
+        self._elide, self._trace, self._initial = elide, trace, initial
         self.stop, self._done = threading.Event(), [0.0] * len(seeds)
         self._built = [self._build(0, layout)]  # compile hooks, and fail, before threads start
 
@@ -194,6 +120,7 @@ class _Batch:
             simulation = self._built.pop() if job == 0 and self._built else None
             simulation = simulation or self._build(job, layout, scale)
             status, taken, series = self._attempt(job, simulation, trace, scale)
+            transfers = simulation.transfers()
             del simulation  # its memory is for others, or for a larger one
             if series is not None:
                 break
@@ -210,14 +137,14 @@ class _Batch:
         self._done[job] = 1.0
         pairs = itertools.pairwise(taken) if job == 0 else ()
         parts = [metrics(layout, pair) for pair in pairs]
-        return _Run(metrics(layout, taken), parts, series)
+        return _Run(metrics(layout, taken), parts, series, thinned(transfers, len(self.seeds)))
 
     def _build(self, job: int, layout: Plan, scale: int = 1) -> Simulation:
         """The arrays of a run; raises PacketError if there is no memory for them."""
         # with every hop, lines of a trace come in the order of their times
         elide, seed = self._elide and (job > 0 or self._trace is None), self.seeds[job]
         try:
-            return Simulation(layout, seed, elide, scale)
+            return Simulation(layout, seed, elide, scale, self._initial)
         except MemoryError:
             raise PacketError(f"seed {seed}: no memory is left: {TOO_MANY_IN_FLIGHT}") from None
 
@@ -259,6 +186,8 @@ class _Batch:
                 sampler.take(time)
             if time in settled:
                 settle(simulation.address, time)
+                if not taken:
+                    simulation.forget_transfers()
                 if time in kept:
                     taken.append(snapshot(simulation, time))
         return r.FINISHED, taken, sampler
@@ -315,6 +244,7 @@ def simulate_packets(
     elide: bool = True,
     sample: float | str | None = None,
     trace: str | Path | None = None,
+    initial: Callable[[Network], Any] | None = None,
     progress: Progress | None = None,
 ) -> PacketRuns:
     """Simulate a network packet by packet, once for each seed.
@@ -338,8 +268,13 @@ def simulate_packets(
     sample
         Time between the samples of `series` [s], or text with a unit; none are taken for None.
     trace
-        CSV file for every event of the first seed's run: packets and windows. It is there, or
-        replaced, when that run is finished.
+        File for the first seed's run, there, or replaced, when that run is finished: ``.csv`` for
+        every event, packets and windows (`fluidcc.read_trace`), or ``.pcap`` for the packets as
+        their senders see them, with headers of IPv4 and TCP.
+    initial
+        `fluidcc.equilibrium` lets the runs begin at the equilibrium of the network: bulk flows are
+        connected at time 0 with its windows and a full ACK clock, in congestion avoidance, and laws
+        have its averages. Files and calls begin as always. None begins with empty links.
     progress
         Called with the finished share, 0 to 1, from time to time.
 
@@ -369,10 +304,13 @@ def simulate_packets(
         raise PacketError(f"threads: expected at least 1, got {threads!r}")
     chosen, layout = checked_seeds(seeds), plan(net)
     samples = sample_times(layout, sample, until, len(chosen))
+    begun = None if initial is None else find_initial(layout, initial)
     compile_ahead()
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
     file = None if trace is None else Path(trace)
-    batch = _Batch(layout, chosen, times, samples, elide, file)
+    if file is not None and file.suffix not in ENDINGS:
+        raise PacketError(f"trace: expected a file that ends in .csv or .pcap, got '{file}'")
+    batch = _Batch(layout, chosen, times, samples, elide, file, begun)
     entry_points()  # compiled before threads start
     workers = min(threads or most_threads(), len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
@@ -403,9 +341,12 @@ def _collect(batch: _Batch, jobs: list, warmup: float) -> PacketRuns:
     if not done:
         raise KeyboardInterrupt
     results: list[_Run] = [jobs[k].result() for k in done]
-    kept, series = [batch.seeds[k] for k in done], None
+    kept, series, transfers = [batch.seeds[k] for k in done], None, None
     if len(batch.samples):
         series = dataset(batch.layout, batch.samples, kept, [run.series for run in results])
+        series = jain_by_scale(batch.layout, series, warmup)
+    if batch.layout.sources:
+        transfers = list_transfers(batch.layout, kept, [run.transfers for run in results])
     return PacketRuns.of(
         kept,
         [run.whole for run in results],
@@ -414,4 +355,5 @@ def _collect(batch: _Batch, jobs: list, warmup: float) -> PacketRuns:
         warmup=warmup,
         missing=[s for k, s in enumerate(batch.seeds) if k not in done],
         series=series,
+        transfers=transfers,
     )

@@ -41,6 +41,9 @@ ROWS = (
 )  # fmt: skip
 """Dimensions of results that run over the lines of a CSV file."""
 
+LISTS = ("transfer", "scale")
+"""Dimensions of lists beside the table of a result, which CSV files and sweeps do not have."""
+
 
 def scaled(values: Sequence[float | None], unit: str) -> tuple[float, str]:
     """The factor and the unit in which these numbers read best: ``Mbit/s``, ``ms``."""
@@ -251,6 +254,7 @@ def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, s
 
     What has further dimensions has a column for each place along these: ``name[label]``.
     """
+    dataset = dataset.drop_dims(LISTS, errors="ignore")
     shape = {d: dataset.sizes[d] for d in rows}
     out: list[tuple[str, str, list[Any]]] = []
 

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from fluidcc.quantities import about, about_parameter, known
+from fluidcc.results.export import LISTS
 from fluidcc.sweep.grid import Grid
 
 if TYPE_CHECKING:
@@ -195,6 +196,7 @@ def tabulate(points: Sequence["Point"], numbers: Any) -> xr.Dataset:
     by_structure: dict[Any, list[tuple[int, xr.Dataset, dict[Any, xr.Variable]]]] = {}
     for k, point in enumerate(points):
         data = xr.Dataset() if point.result is None else point.result.to_xarray()
+        data = data.drop_dims(LISTS, errors="ignore")
         variables = {**data.variables, **_attributes(data)}
         labels = tuple((d, *data[d].values.tolist()) for d in data.sizes)
         dims = tuple((name, v.dims) for name, v in variables.items())

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from packet_cases import dumbbell, events, finished, flows, within
 from scipy import stats
+from scipy.optimize import brentq
 
 from fluidcc import Voice, equilibrium, simulate_packets
-from fluidcc.laws import Droptail, Threshold
+from fluidcc.laws import Droptail, NewReno, Threshold
 from fluidcc.laws.voice import erlang_blocking
 from fluidcc.packets.plan import PacketError
 from fluidcc.scenario.network import Start
@@ -55,6 +56,66 @@ def test_poisson_packets_queue_as_they_must(sizes, load):
     for name, exact in moments(load, sizes).items():
         assert within(runs, name, exact), name
         assert runs.ci95["links"]["bottleneck"][name] < 0.1 * exact, name
+
+
+SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+BIN = 2.0**-7  # width of the bins of delays over their lower end
+
+
+def waits_at_most(t, load):
+    """Probability that a packet of an M/D/1 queue waits at most `t` services: Erlang (1909)."""
+    terms = (
+        (load * (k - t)) ** k / math.factorial(k) * math.exp(-load * (k - t))
+        for k in range(int(t) + 1)
+    )
+    return (1 - load) * math.fsum(terms)
+
+
+def waiting(sizes, load, share):
+    """Time that a share of all packets waits at most."""
+    if share <= 1 - load:
+        return 0.0
+    if sizes == "exponential":  # more than t with probability load exp(-(1 - load) t)
+        return math.log(load / (1 - share)) / (1 - load) / RATE
+    return brentq(lambda t: waits_at_most(t, load) - share, 1e-9, 40.0) / RATE
+
+
+def staying(sizes, load, share):
+    """Time from arrival to departure that a share of all packets takes at most."""
+    if sizes == "exponential":
+        return -math.log(1 - share) / (1 - load) / RATE
+    return waiting(sizes, load, share) + 1 / RATE
+
+
+@pytest.mark.parametrize(
+    ("sizes", "load"), [("constant", 0.3), ("constant", 0.7), ("exponential", 0.7)]
+)
+def test_percentiles_of_the_queueing_delay_are_those_of_queueing_theory(sizes, load):
+    runs = simulate_packets(poisson(load, sizes), until=320.0, warmup=20.0, seeds=range(16))
+    mean, half = (p["links"]["bottleneck"] for p in (runs.mean, runs.ci95))
+    exact = {name: staying(sizes, load, share) for name, share in SHARES.items()}
+    exact["mean"] = moments(load, sizes)["queue_mean"] / (load * RATE) + 1 / RATE
+    for name, value in exact.items():
+        metric = f"queueing_delay_{name}"
+        bin_width = 0.0 if name == "mean" else BIN * value
+        assert abs(mean[metric] - value) <= 1.5 * half[metric] + bin_width, name
+        assert half[metric] < 0.1 * value or value == 0, name
+
+
+def test_percentiles_of_round_trips_are_those_of_the_queue_that_they_meet():
+    """A lone packet, once in 0.8 s, meets an M/M/1 queue as it is at any instant."""
+    lone = flows(1, window=NewReno(max_window=1.0), rtt=np.array([0.8]), start=Start())
+    load = 0.7
+    net = dumbbell(
+        lone, Droptail(), cross=load * RATE, cross_sizes="exponential", buffer=math.inf,
+        capacity=RATE,
+    )  # fmt: skip
+    runs = simulate_packets(net, until=1600.0, warmup=1.0, seeds=range(12))
+    without_queue = 0.8 + 1 / 12500 + 1 / RATE
+    for name, share in SHARES.items():
+        exact = without_queue + waiting("exponential", load + 1 / 0.8 / RATE, share)
+        mean, half = (p["flows"]["flows"][f"rtt_{name}"] for p in (runs.mean, runs.ci95))
+        assert abs(mean - exact) < 1.5 * half + BIN * exact, name
 
 
 @pytest.mark.parametrize(("load", "buffer"), [(0.9, 8), (1.5, 3)])

@@ -7,13 +7,17 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from packet_cases import CASES, chain, dumbbell, flows, red
+from packet_cases import CASES, chain, conserved, dumbbell, flows, red
 from scipy import stats
 
-from fluidcc import Network, simulate_packets
+from fluidcc import Network, equilibrium, load, simulate_packets
 from fluidcc.laws import Backward, Droptail, Loss, NewReno, Pause, ReceiverWindow
 from fluidcc.laws.parameters import infos
+from fluidcc.model.advice import packet_time
 from fluidcc.packets.build import Simulation
+from fluidcc.packets.engine import records as r
+from fluidcc.packets.hooks import entry_points
+from fluidcc.packets.initial import find_initial
 from fluidcc.packets.plan import PacketError, plan
 from fluidcc.scenario.sender import PROFILES, SenderOptions, sender_options
 
@@ -198,3 +202,51 @@ def test_a_profile_is_its_options():
     assert all(getattr(older, k) == v for k, v in changed.items())
     assert sender_options({"profile": "ns-2.1b8a", "min_rto": 0.5}).min_rto == 0.5
     assert _runs("loss", profile="ns-2.1b8a") == _runs("loss", **changed)
+
+
+# -- Runs that begin at the equilibrium
+def test_runs_from_the_equilibrium_need_no_warm_up():
+    net = load("misra2003/mixed")
+    seeds = range(5)
+    late = simulate_packets(net, until=60.0, warmup=30.0, seeds=seeds)
+    begun = simulate_packets(net, until=30.0, seeds=seeds, initial=equilibrium)
+    empty = simulate_packets(net, until=30.0, seeds=seeds)
+    for name, link in begun.mean["links"].items():
+        for metric in ("queue_mean", "utilization", "mark_fraction", "queueing_delay_p95"):
+            half = math.hypot(*(r.ci95["links"][name][metric] for r in (late, begun)))
+            assert abs(link[metric] - late.mean["links"][name][metric]) < 1.5 * half, metric
+        assert link["drops"] == 0 < empty.mean["links"][name]["drops"]
+        assert empty.mean["links"][name]["utilization"] < link["utilization"] - 0.02
+
+
+@pytest.mark.parametrize("name", ["chain", "reverse_route", "dctcp", "reverse"])
+def test_runs_from_the_equilibrium_lose_no_packet_and_need_no_hop(name):
+    net = CASES[name]
+    runs = [
+        simulate_packets(net, until=20.0, warmup=2.0, elide=elide, initial=equilibrium).to_dict()
+        for elide in (True, False)
+    ]
+    assert runs[0] == runs[1]
+    layout = plan(net)
+    simulation = Simulation(layout, 1, True, 8, find_initial(layout, equilibrium))
+    advance, _ = entry_points()
+    conserved(simulation)
+    assert advance(simulation.address, 20.0, 1 << 40) == r.FINISHED
+    conserved(simulation)
+
+
+def test_networks_without_an_equilibrium_cannot_begin_there():
+    net = CASES["load_factor"]
+    with pytest.raises(PacketError, match=r"initial: flows\.flows know load factors"):
+        simulate_packets(net, until=1.0, initial=equilibrium)
+    with pytest.raises(PacketError, match=r"initial: expected fluidcc\.equilibrium"):
+        simulate_packets(CASES["ecn"], until=1.0, initial=plan)
+
+
+def test_the_time_of_runs_is_estimated_by_what_links_can_carry():
+    net = dumbbell(flows(25), red(), cross=100.0)
+    one = packet_time(net, 100.0, 1)
+    assert one == pytest.approx(100 * 1250 / 2.5e6)
+    assert packet_time(net, 1000.0, 1) == pytest.approx(10 * one)
+    slow = dumbbell(flows(1, window=NewReno(max_window=10.0)), red(), cross=100.0)
+    assert packet_time(slow, 100.0, 1) < 0.2 * one

@@ -133,3 +133,38 @@ def test_open_sources_offer_the_same_whatever_the_senders_do(name):
 def test_sources_that_no_run_can_hold_are_refused(changes, says):
     with pytest.raises(PacketError, match=rf"flows.source.traffic.*{says}"):
         plan(two_ways(Sessions(**changes)))
+
+
+# -- The list of transfers
+def test_the_list_of_transfers_has_what_the_metrics_count():
+    runs = simulate_packets(CASES["sessions"], until=60.0, warmup=10.0, seeds=(3, 4))
+    found = runs.transfers
+    assert found.attrs["transfer_step"] == 1
+    for seed, run in zip(runs.seeds, runs.runs, strict=True):
+        for name in np.unique(found.transfer_group):
+            own = (found.transfer_seed == seed) & (found.transfer_group == name)
+            times, group = found.transfer_time.values[own], run["flows"][name]
+            assert len(times) == group["transfers"] > 50
+            assert times.mean() == pytest.approx(group["fct_mean"], rel=1e-9)
+            for metric, share in (("fct_p50", 0.5), ("fct_p95", 0.95), ("fct_p99", 0.99)):
+                exact = np.quantile(times, share, method="inverted_cdf")
+                assert group[metric] == pytest.approx(exact, rel=1 / r.HISTOGRAM_PARTS)
+            ends = found.transfer_start.values[own] + times
+            assert np.all(np.diff(ends) > -1e-9) and 10.0 <= ends[0] and ends[-1] <= 60.0
+    whole = runs.to_xarray()
+    assert whole.transfer_time.identical(found.transfer_time) and "group_fct_p99" in whole
+
+
+def test_a_list_that_is_full_has_every_second_transfer():
+    net = fast(Files(arrivals=3000.0, file=1.0, sizes="constant"))
+    runs = simulate_packets(net, until=60.0)
+    found, group = runs.transfers, runs.runs[0]["flows"]["flows"]
+    assert found.attrs["transfer_step"] == 2
+    assert found.sizes["transfer"] == (int(group["transfers"]) + 1) // 2 > 80_000
+    assert set(found.transfer_size.values) == {1}
+    assert found.transfer_time.mean() == pytest.approx(group["fct_mean"], rel=1e-3)
+    # one in 30 ms or less: none is left out at the begin, nor at the end
+    steps = np.diff(found.transfer_start.values)
+    assert steps.max() < 0.03 and found.transfer_start.values[[0, -1]] == pytest.approx(
+        [0.0, 60.0], abs=0.3
+    )

@@ -5,6 +5,7 @@ and NewReno. ns-2.35, RFC 6582.
 
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import put_on_wire, release, schedule, take_from_wire
+from fluidcc.packets.engine.delays import count_delay
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled, inlined
 from fluidcc.packets.engine.sack import receive_sack, report_blocks, reset_sack, send_sack
@@ -238,6 +239,7 @@ def _measure(s, flow, group, packet):
     flow.acks += 1
     flow.rtt = s.now - packet.sent
     flow.rtt_sum += flow.rtt
+    count_delay(group.rtts, flow.rtt)
     flow.window_acks += min(flow.window, group.receiver_window)
     delay = packet.delay
     flow.delay_sum += delay

@@ -6,6 +6,7 @@ nothing: the arrays must outlive the run, and only the builder hands out address
 """
 
 import ctypes
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -80,6 +81,22 @@ def _call_compiled(typing_context, hook, address):
 
 call: Any = _call_interpreted if INTERPRETED else _call_compiled
 """Call the hook at an address with the address of its block of numbers."""
+
+
+def _bits_interpreted(value: float) -> int:
+    return struct.unpack("<q", struct.pack("<d", value))[0]
+
+
+@intrinsic
+def _bits_compiled(typing_context, value):
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], _INT64)
+
+    return types.int64(types.float64), generate
+
+
+float_bits: Any = _bits_interpreted if INTERPRETED else _bits_compiled
+"""The 64 bits of a number, as a whole number."""
 
 
 def interpreted_hook(function: Callable[[Any], None]) -> int:

@@ -25,6 +25,7 @@ from fluidcc.packets.engine.calendar import (
     send_on_wire,
     take_from_wire,
 )
+from fluidcc.packets.engine.delays import count_delay
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled, inlined
 from fluidcc.packets.engine.streams import draw, hashed
@@ -428,6 +429,10 @@ def arrive(s, entity, index):
     port = r.port_at(s.ports, r.entity_at(s.entities, entity).index)
     packet = r.packet_at(s.packets, index)
     account(s, port)
+    if s.arrivals != 0 and port.link >= 0:
+        group = r.flow_at(s.flows, packet.flow).group
+        total = r.total_at(s.arrivals, port.link * s.group_count + group)
+        total.value = total.value + 1
     if port.random_loss > 0 and _lose_at_random(s, port, index) == 1:
         return
     second = port.second_class
@@ -459,6 +464,7 @@ def arrive(s, entity, index):
         trace_at_port(s, r.ENTER, port, packet)
     if second != 0:
         _tag_first(port, r.class_at(second, 0), packet.size)
+    packet.arrives = s.now
     enqueue(s, port, index)
     port.bytes += packet.size
     if port.busy == 0 and (second == 0 or r.class_at(second, 0).busy == 0):
@@ -512,6 +518,10 @@ def depart(s, entity):
     start = port.started
     if port.busy == 1:
         port.departures += 1
+        if port.delays != 0:
+            delay = s.now - packet.arrives
+            port.delay_sum += delay
+            count_delay(port.delays, delay)
     else:
         second = r.class_at(port.second_class, 0)
         second.departures += 1

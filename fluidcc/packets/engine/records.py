@@ -73,6 +73,11 @@ U_UNIFORM, U_RESULT = range(2)
 # histogram of transfer times: the shortest distinguished [s], bins per factor e, number of bins
 HISTOGRAM_FIRST, HISTOGRAM_PARTS, HISTOGRAM_SIZE = 1e-6, 250, 6144
 
+# histograms of delays: bins by the exponent and first bits of the number, 2^DELAY_BITS of them for
+# each power of 2 from 2^DELAY_FIRST s (7 ns) to 2^DELAY_LAST s, after one for what is shorter
+DELAY_BITS, DELAY_FIRST, DELAY_LAST = 7, -27, 12
+DELAY_SIZE = 1 + ((DELAY_LAST - DELAY_FIRST) << DELAY_BITS)
+
 
 def _record(*fields: str) -> np.dtype:
     """Aligned record of fields given as "type name name ..."."""
@@ -92,14 +97,16 @@ ENTRY_RECORD = _record("f8 time since")
 INDEX_RECORD = _record("i4 value")
 BYTE_RECORD = _record("u1 value")
 NUMBER_RECORD = _record("f8 value")
+COUNT_RECORD = _record("u4 value")
+TOTAL_RECORD = _record("i8 value")
 
 WIRE_RECORD = _record("f8 delay rate free", "i4 head tail count port onward")
 
 PORT_RECORD = _record(
     "f8 rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
-    "f8 period spread waiting_idle bytes_squares random_loss",
+    "f8 period spread waiting_idle bytes_squares random_loss delay_sum",
     "i8 bytes gap gap_bytes arrivals departures drops marks draws update arrive signal tick block",
-    "i8 second_class largest_bytes loss_draws",
+    "i8 second_class largest_bytes loss_draws delays",
     "u8 key loss_key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
     "i4 timer waits due loads link marks_transmitted",
@@ -109,6 +116,7 @@ GROUP_RECORD = _record(
     "f8 tick min_rto max_rto overhead receiver_window floor mark_below ack_delay",
     "i8 on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
     "i8 marking_block advertise_block on_tick period slow_start decode decode_block memory",
+    "i8 rtts",
     "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
     "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
     "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
@@ -146,6 +154,9 @@ SOURCE_RECORD = _record(
 SESSION_RECORD = _record(
     "f8 pages", "i8 draws", "u8 key", "i4 source entity flow objects under_way next_free"
 )
+
+# a transfer that has ended: its request and time, its packets
+TRANSFER_RECORD = _record("f8 start time", "i4 size source")
 
 # blocks of selective ACKs, so many for each ACK and receiver, the newest first; a right end of 0
 # means no block
@@ -192,7 +203,7 @@ SIMULATION_RECORD = _record(
     "f8 now",
     "i8 packets entities entries winners wires ports groups flows receivers routes quenches ring",
     "i8 events crosses voices calls ack_blocks receiver_blocks sources sessions initial_flows",
-    "i8 trace schedules",
+    "i8 trace schedules ended ended_count arrivals",
     # addresses of parts that are compiled apart, by the name of the function
     "i8 report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
     "i8 reset_sack report_blocks send_quench mark_departure decode_load receive_quench rewrite_ack",
@@ -201,6 +212,7 @@ SIMULATION_RECORD = _record(
     "i8 change_link",
     "i4 free leaves flow_count port_count ring_mask hops status voice_count finished_flow",
     "i4 traced trace_size",
+    "i4 ended_size ended_step group_count",
 )
 
 packet_at = record_at(PACKET_RECORD)
@@ -209,6 +221,8 @@ entry_at = record_at(ENTRY_RECORD)
 index_at = record_at(INDEX_RECORD)
 byte_at = record_at(BYTE_RECORD)
 number_at = record_at(NUMBER_RECORD)
+count_at = record_at(COUNT_RECORD)
+total_at = record_at(TOTAL_RECORD)
 wire_at = record_at(WIRE_RECORD)
 port_at = record_at(PORT_RECORD)
 group_at = record_at(GROUP_RECORD)
@@ -223,5 +237,6 @@ source_at = record_at(SOURCE_RECORD)
 session_at = record_at(SESSION_RECORD)
 schedule_at = record_at(SCHEDULE_RECORD)
 change_at = record_at(CHANGE_RECORD)
+transfer_at = record_at(TRANSFER_RECORD)
 line_at = record_at(LINE_RECORD)
 simulation_at = record_at(SIMULATION_RECORD)

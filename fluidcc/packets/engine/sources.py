@@ -142,6 +142,31 @@ def start_session(s, entity):
 
 
 @compiled
+def _list_transfer(s, k, flow, size):
+    """Write a finished transfer of source `k` into the list, if it is one of every `ended_step`.
+
+    If the list is full, every second one leaves it.
+    """
+    number = s.ended_count
+    s.ended_count += 1
+    if number % s.ended_step > 0:
+        return
+    if number // s.ended_step == s.ended_size:
+        for j in range(s.ended_size // 2):
+            kept, line = r.transfer_at(s.ended, 2 * j), r.transfer_at(s.ended, j)
+            line.start = kept.start
+            line.time = kept.time
+            line.size = kept.size
+            line.source = kept.source
+        s.ended_step *= 2
+    line = r.transfer_at(s.ended, number // s.ended_step)
+    line.start = flow.requested_at
+    line.time = s.now - flow.requested_at
+    line.size = size
+    line.source = k
+
+
+@compiled
 def _record_transfer(s, source, flow):
     """Account for a finished transfer."""
     span = s.now - flow.requested_at
@@ -188,6 +213,7 @@ def finish_connection(s, f):
     session = r.session_at(s.sessions, flow.session)
     source = r.source_at(s.sources, session.source)
     _record_transfer(s, source, flow)
+    _list_transfer(s, session.source, flow, flow.limit + 1 - group.syn)
     if source.open == 1:
         flow.next_free = source.free
         source.free = f

@@ -1,7 +1,8 @@
 """Views of trajectories, packet runs, comparisons, derivatives and window distributions."""
 
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,9 +45,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_LISTS = ("flow_goodput",)  # metrics with a value for each flow
+_LISTS = ("flow_goodput", "link_arrivals")  # metrics with a value for each flow or link
 _MAIN = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
-_LINES = 7  # most components of a solution in a picture
+_LINES = 7  # most components of a solution, or classes of transfers, in a picture
+_ROW = 4  # panels that take two rows
+_THIN = 30  # most flows of a group with a line
+_BANDS = {"p50": "median", "p95": "to 95 %", "p99": "to 99 %", "p99_9": "to 99.9 %"}
 
 
 def ended(run: Any) -> Block:
@@ -174,8 +178,11 @@ class PacketsView(View):
 
     @property
     def size(self) -> Any:
-        """Two panels for goodputs and queues, or one for series."""
-        return (2.6, 2) if self.found.series is None else (4.0, 1)
+        """Panels for goodputs, queues and delays, and for transfers; or one for series."""
+        if self.found.series is not None:
+            return (4.0, 1)
+        count = len(self._panels())
+        return (2.6, count) if count < _ROW else (5.2, 2)
 
     def _means(self, kind: str, metric: str) -> list[Measured]:
         """Means of a metric with their intervals, for each link or group."""
@@ -209,23 +216,71 @@ class PacketsView(View):
         """Means with intervals, or the series of the first run."""
         (self._draw_means if self.found.series is None else self._draw_series)(figure)
 
+    def _panels(self) -> list[Callable[["Axes"], None]]:
+        """What draws each panel of means."""
+        panels: list[Callable[[Axes], None]] = [
+            functools.partial(self._draw_mean, "flows", "goodput", "goodput of a group"),
+            functools.partial(self._draw_mean, "links", "number_in_system_mean", "mean queue"),
+        ]
+        if any("queueing_delay_p50" in link for link in self.found.mean["links"].values()):
+            panels.append(self._draw_delays)
+        if self.found.transfers is not None and self.found.transfers.sizes["transfer"]:
+            panels.append(self._draw_transfers)
+        return panels
+
     def _draw_means(self, figure: "SubFigure") -> None:
-        """Goodput of each group, and queue of each link, with intervals."""
-        runs = self.found
-        left, right = abreast(figure)
-        for ax, kind, metric, words in (
-            (left, "flows", "goodput", "goodput of a group"),
-            (right, "links", "number_in_system_mean", "mean queue"),
+        """Means with intervals, percentiles of delays, and times of transfers."""
+        panels = self._panels()
+        rows: Any = figure.subfigures(2, 1) if len(panels) == _ROW else [figure]
+        share = len(panels) // len(rows)
+        axes = [ax for row in rows for ax in abreast(row, share)]
+        for ax, draw in zip(axes, panels, strict=True):
+            draw(ax)
+        figure.suptitle(f"{self.found.message}: mean and 95 % interval")
+
+    def _draw_mean(self, kind: str, metric: str, words: str, ax: "Axes") -> None:
+        """A metric of each group or link, with intervals."""
+        unit = quantities.units("packets", kind)[metric]
+        unit, means = in_unit(unit, *self._means(kind, metric))
+        values, halves = np.array([(mean.value, mean.half) for mean in means], float).T
+        ax.errorbar(list(self.found.mean[kind]), values, yerr=np.nan_to_num(halves), fmt="o")
+        label = {"flows": "group of flows", "links": "link"}[kind]
+        ax.set(xlabel=label, ylabel=with_unit(words, unit))
+        ax.margins(x=0.3)
+        from_zero(ax)
+
+    def _draw_delays(self, ax: "Axes") -> None:
+        """Percentiles of the queueing delay at each link: a point with bars."""
+        marks = [self._means("links", f"queueing_delay_{p}") for p in _BANDS]
+        unit, all_marks = in_unit("s", *(mark for row in marks for mark in row))
+        values = np.array([mark.value for mark in all_marks], float).reshape(len(marks), -1)
+        names = list(self.found.mean["links"])
+        for upper, width, label in zip(
+            values[1:], (5, 3, 1), list(_BANDS.values())[1:], strict=True
         ):
-            unit = quantities.units("packets", kind)[metric]
-            unit, means = in_unit(unit, *self._means(kind, metric))
-            values, halves = np.array([(mean.value, mean.half) for mean in means], float).T
-            ax.errorbar(list(runs.mean[kind]), values, yerr=np.nan_to_num(halves), fmt="o")
-            label = {"flows": "group of flows", "links": "link"}[kind]
-            ax.set(xlabel=label, ylabel=with_unit(words, unit))
-            ax.margins(x=0.3)
-        from_zero(left, right)
-        left.set_title(f"{runs.message}: mean and 95 % interval")
+            ax.vlines(names, values[0], upper, color="C0", linewidth=width, alpha=0.5, label=label)
+        ax.plot(names, values[0], "o", color="C0", label=_BANDS["p50"])
+        ax.set(xlabel="link", ylabel=with_unit("queueing delay", unit))
+        ax.margins(x=0.3)
+        from_zero(ax)
+        legend(ax, 2)
+
+    def _draw_transfers(self, ax: "Axes") -> None:
+        """Share of the transfers of each group that take at most a time, by classes of size."""
+        found = self.found.transfers
+        times, sizes = found.transfer_time.values, found.transfer_size.values
+        decades = np.floor(np.log10(np.maximum(sizes, 1)) + 1e-9).astype(int)
+        classes = [
+            (name, decade)
+            for name in np.unique(found.transfer_group.values)
+            for decade in np.unique(decades[found.transfer_group.values == name])
+        ]
+        for name, decade in classes[:_LINES]:
+            own = np.sort(times[(found.transfer_group.values == name) & (decades == decade)])
+            label = f"{name}: {10**decade} to {10 ** (decade + 1) - 1} packets"
+            ax.ecdf(own, label=label)
+        ax.set(xlabel="completion time [s]", ylabel="share of the transfers", xscale="log")
+        legend(ax, 1, loc="lower right")
 
     def _draw_series(self, figure: "SubFigure") -> None:
         """Queues and windows of the first run over time."""
@@ -240,6 +295,7 @@ class PacketsView(View):
         for k, name in enumerate(run.group.values):
             windows = run.flow_window.values[:, run.flow_group.values == name]
             mean = run.group_window.sel(group=name).values
+            below.plot(time, windows[:, :_THIN], color=f"C{k}", linewidth=0.4, alpha=0.4)
             _windows_over(below, k, name, time, windows, mean)
         from_zero(above)
         from_zero_late(below, runs.warmup)
