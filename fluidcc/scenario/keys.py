@@ -71,8 +71,12 @@ _OTHERS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
                           ENGINES),
     f"{_FLOWS}.estimator": (_NAME_OR_TABLE, "estimate of the load factor", ENGINES),
     f"{_FLOWS}.traffic": (_NAME_OR_TABLE, "when there is something to send", ENGINES),
-    f"{_FLOWS}.start": ("[0, inf), or { uniform = [...] }", "when flows start; uniform: each at "
-                        "random between two times (trains, packets)", ("fluid", *EVENTS)),
+    f"{_LINK}.schedule": ("list of { at = ..., capacity = ..., delay = ... }",
+                          "changes of capacity and delay in time", ("packets",)),
+    f"{_FLOWS}.start": ("[0, inf), a list, or { uniform = [...] }", "when flows start; a list has "
+                        "one for each, and uniform is at random between two times (trains, "
+                        "packets)", ("fluid", *EVENTS)),
+    f"{_FLOWS}.stop": ("(0, inf), or a list", "when flows have no more new data", ("packets",)),
     f"{_FLOWS}.initial": ("{ ... }", "window before the start", ("fluid",)),
     f"{_FLOWS}.sender": ("{ ... }", "rules of the packet sender", ("population", *EVENTS)),
 }  # fmt: skip
@@ -178,6 +182,15 @@ ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
             ("number count flows num_flows flow_count nflows connections", f"{_FLOWS}.n",
              "n = 10 in a table [flows.NAME]"),
             ("path links hops", f"{_FLOWS}.route", 'route = ["first", "second"] of flows'),
+            ("loss_rate plr packet_loss", f"{_LINK}.random_loss",
+             'random_loss = "0.1 %" of links, or feedback = "loss" for drops as the signal'),
+            ("delack delayed_ack", f"{_FLOWS}.sender.delayed_acks",
+             "sender = { delayed_acks = true } of flows"),
+            ("abc appropriate_byte_counting", f"{_FLOWS}.sender.byte_counting",
+             "sender = { byte_counting = 2 } of flows"),
+            ("stop_time end", f"{_FLOWS}.stop", 'stop = "30 s" of flows'),
+            ("changes events", f"{_LINK}.schedule",
+             'schedule = [{ at = "20 s", capacity = "5 Mbit/s" }] of links'),
             ("start_time begin", f"{_FLOWS}.start",
              'start = "2 s" of flows, or { uniform = ["0 s", "5 s"] }'),
             ("size file_size flow_size bytes", f"{_FLOWS}.traffic.file",
@@ -192,7 +205,7 @@ ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
 )  # fmt: skip
 """Concepts that others call by another key: the key here, and how it is spelt."""
 
-RUN = {"duration", "until", "end", "time", "stop_time", "warmup", "seed", "seeds", "step", "sample"}
+RUN = {"duration", "until", "time", "warmup", "seed", "seeds", "step", "sample"}
 """What belongs to a run and not to a scenario."""
 
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fluidcc.laws.law import AbstractFeedback, AbstractReaction, AbstractWindowLaw
-from fluidcc.laws.parameters import EVENTS, choice, infos, param
+from fluidcc.laws.parameters import ENGINES, EVENTS, choice, infos, param
 from fluidcc.scenario.network import Flows
 from fluidcc.scenario.reader import FAULTY, LABELS, Laws, Reader, got, sound
 
@@ -99,6 +99,7 @@ class SenderOptions:
     delayed_acks: bool = choice(
         False,
         doc="receivers acknowledge every second packet, or after `ack_delay` (RFC 5681, 4.2)",
+        engines=ENGINES,
     )
     ack_delay: float = param(
         0.1, unit="s", doc="longest that an acknowledgement waits", within="(0, 0.5]"
