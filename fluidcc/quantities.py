@@ -54,11 +54,14 @@ _PLACES = (
 """The engines of `Quantity` in words."""
 KINDS = {
     "links": "Of a link", "flows": "Of a group of flows", "loop": "Of a loop",
+    "response": "Frequency response of a loop",
     "roots": "Roots of a loop", "windows": "Windows of one flow",
     "data": "Labels and columns of data sets",
 }  # fmt: skip
 """Kinds of quantities in words."""
-_OF_KIND = {"loop": "stability", "roots": "stability", "windows": "window distribution"}
+_OF_KIND = {
+    "loop": "stability", "response": "bode", "roots": "stability", "windows": "window distribution",
+}  # fmt: skip
 
 _link, _flows, _loop, _response, _roots, _windows = (
     functools.partial(Quantity, kind)

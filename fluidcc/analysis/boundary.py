@@ -92,7 +92,8 @@ class Boundary(Result):
     every count was proven, and the curves account for all of them. The curves of a population are
     not certified, and it has no `secondary` ones.
 
-    `paths`, `units` and `ranges` are those of the two parameters, `curves` the boundary.
+    `paths`, `units` and `ranges` are those of the two parameters, `curves` the boundary, and `net`
+    is the network or delay equation.
 
     Examples
     --------

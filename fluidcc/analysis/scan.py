@@ -176,8 +176,10 @@ class Spot:
         """What differs between the regimes of two neighbouring spots; empty if it has no name."""
         from fluidcc.analysis.linearize import describe_change
 
-        pair = self.equilibrium, other.equilibrium
-        return describe_change(*pair) if all(isinstance(e, Equilibrium) for e in pair) else ""
+        here, there = self.equilibrium, other.equilibrium
+        if isinstance(here, Equilibrium) and isinstance(there, Equilibrium):
+            return describe_change(here, there)
+        return ""
 
     @functools.cached_property
     def linear(self) -> Linear:

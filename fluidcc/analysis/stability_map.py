@@ -76,7 +76,7 @@ class StabilityMap(Result):
 
     `batched` is the number of points computed in batches; the others were computed one by one.
 
-    `axes` has values by path, `units` their units.
+    `axes` has values by path, `units` their units; `net` is the network that was changed.
 
     Examples
     --------

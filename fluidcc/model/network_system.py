@@ -369,7 +369,8 @@ def _tick(
         if on is not None:
             seen = Arrival(0.0, 0.0, y.queues[k], link.capacity)
             laws[k] = _add_if(laws[k], link.queue.on_tick(laws[k], seen), on)
-            clocks[k] = clocks[k] + jnp.where(on, link.queue.period(), 0.0)
+            between: Any = link.queue.period()  # which laws with ticks have
+            clocks[k] = clocks[k] + jnp.where(on, between, 0.0)
     for i, (flows, on) in enumerate(zip(net.flows, parts[links : links + groups], strict=True)):
         if on is not None:
             s, signal = y.senders[i], received(flows, past.received[i])

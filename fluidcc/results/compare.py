@@ -396,7 +396,8 @@ class _Sides(NamedTuple):
 
 def _seen(net: Network, runs: PacketRuns, kind: str, name: str, quantity: str) -> _Seen:
     metric = in_packets(net, kind, name, quantity)
-    mean, half = (plain(part[kind].get(name, {}).get(metric)) for part in (runs.mean, runs.ci95))
+    parts = (runs.mean[kind].get(name, {}), runs.ci95[kind].get(name, {}))
+    mean, half = (None if metric is None else plain(part.get(metric)) for part in parts)
     return mean, half
 
 

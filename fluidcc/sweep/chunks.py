@@ -45,7 +45,8 @@ _LEAST = memory_of(with_outcome(table_of(xr.Dataset(), [0]), [""], [""], [1]))  
 class SweepData(Result):
     """Results of a sweep in chunks, as labelled arrays over the grid.
 
-    `axes` has values by path, `units` their units; `data` is what `to_xarray` gives.
+    `axes` has values by path, `units` their units; `data` is what `to_xarray` gives, and
+    `net` the network that was changed.
 
     Examples
     --------

@@ -58,7 +58,7 @@ class Point:
 class Sweep(Result):
     """Results over a grid; `points` in the order of the grid, the last axis fastest.
 
-    `axes` has values by path, `units` their units.
+    `axes` has values by path, `units` their units; `net` is the network that was changed.
 
     Examples
     --------

@@ -111,7 +111,7 @@ CASES = [
     ({"links.near.schedule": [{"at": 20, "delay": 0}, {"at": "9 s", "delay": 1}]},
      "links.near.schedule[1].at", 'a time after the one before, 20 s, got "9 s"'),
     ({"links.near.schedule": [{"at": 20, "rate": 5}]},
-     "links.near.schedule[0].rate", "one of at, capacity, delay, got the key 'rate'"),
+     "links.near.schedule[0].rate", "capacity = \"10 Mbit/s\" of links, got the key 'rate'"),
     ({"flows.tcp.start": [0, 1]},
      "", "one time, or a list of 5, one for each flow, got [0, 1]"),
     ({"flows.tcp.stop": "5 s"}, "", "a time after the start, 5 s, got 5 s"),

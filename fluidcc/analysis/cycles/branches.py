@@ -81,7 +81,7 @@ class Cycles(Result):
     """Cycles along one parameter, a branch from every Hopf point in the range.
 
     `path`, `unit`, `low` and `high` are the parameter and its range; `branches` have the
-    cycles, and `message` why one of them ends.
+    cycles, and `message` why one of them ends. `net` is the network or delay equation.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Cycles(Result):
     high: float
     branches: tuple[CycleBranch, ...]
     message: str
-    net: Model
+    net: Network | DelayEquation
 
     @property
     def failure(self) -> str:
