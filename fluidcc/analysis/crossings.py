@@ -90,8 +90,8 @@ class Crossings(Result):
     ranges without a smooth equilibrium; `stable_at_low` is None if the range begins with one.
     `certified`: every count was proven, and the crossings account for all of them.
 
-    `path` and `unit` of the parameter, `low` and `high` the range, `crossings` the changes; `net` is
-    the network or delay equation.
+    `path` and `unit` of the parameter, `low` and `high` the range, `crossings` the changes; `net`
+    is the network or delay equation.
 
     Examples
     --------

@@ -566,9 +566,9 @@ class PacketRuns(Result):
 
     `runs[k]["links"][NAME]` and `runs[k]["flows"][NAME]` hold the metrics of seed `seeds[k]`
     between `warmup` and `until` [s]; `mean` and `ci95` have the same shape. `queue_*` count
-    waiting packets, `number_in_system_*` also the one in service. Intervals are Student's over seeds, or
-    over parts of the run where there is one seed. `missing` are seeds that were interrupted;
-    `series` are samples over time, if asked for.
+    waiting packets, `number_in_system_*` also the one in service. Intervals are Student's over
+    seeds, or over parts of the run where there is one seed. `missing` are seeds that were
+    interrupted; `series` are samples over time, if asked for.
 
     `transfers` lists the files that were sent, with seed, group, start [s], size [packet] and
     completion time [s], in order of their ends; None if no group has files. It has every

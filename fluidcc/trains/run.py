@@ -42,7 +42,8 @@ class TrainRuns(PacketRuns):
     from that of runs of the same seeds with twice the step, if asked for, and `step_ci95` the wider
     of their two intervals.
 
-    `seeds`, `runs`, `ci95`, `until`, `warmup`, `missing` and `series` are as there.
+    `seeds`, `runs`, `ci95`, `until`, `warmup`, `missing` and `series` are as there; `transfers` is
+    None.
 
     Examples
     --------
