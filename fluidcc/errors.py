@@ -109,7 +109,8 @@ def nearest(
 
 
 MEANT: Mapping[str, str] = {
-    **dict.fromkeys(("margins", "nyquist", "roots", "eigenvalues", "poles", "spectral_abscissa"),
+    **dict.fromkeys(("nyquist", "frequency_response"), "bode"),
+    **dict.fromkeys(("margins", "roots", "eigenvalues", "poles", "spectral_abscissa"),
                     "stability"),
     **dict.fromkeys(("hopf", "bifurcation", "bifurcations"), "crossings"),
     **dict.fromkeys(("limit_cycle", "limitcycle", "floquet"), "cycle"),
