@@ -142,7 +142,7 @@ WAITING = {"number_in_system": "queue"}
 
 def base(name):
     """A name without the dimension before it and the statistics at its end."""
-    name = re.sub(f"^({'|'.join(DIMENSIONS)})", "", name)
+    name = re.sub(f"^({'|'.join(DIMENSIONS)})+", "", name)
     while (short := re.sub(f"({'|'.join(STATISTICS)})$", "", name)) != name:
         name = short
     return WAITING.get(name, name)
@@ -175,8 +175,8 @@ def test_variables_of_data_sets_have_units_meanings_and_names_of_the_table(name)
         pytest.skip("it has no data set")
     for variable, values in made(name).to_xarray().variables.items():
         assert values.attrs.get("units") and values.attrs.get("long_name"), variable
-        is_parameter = values.attrs["long_name"] == f"parameter {variable}"
-        assert is_parameter or of_table(variable), variable
+        own = values.attrs["long_name"] in (f"parameter {variable}", f"state {variable}")
+        assert own or of_table(variable), variable
 
 
 def test_series_and_spectra_have_them_too():

@@ -9,7 +9,7 @@ import numpy as np
 
 from fluidcc.analysis.margins import LoopCurve
 from fluidcc.analysis.stability import Stability, stability
-from fluidcc.quantities import attributes
+from fluidcc.quantities import about, attributes
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
@@ -80,7 +80,8 @@ class FrequencyResponse(Result):
         links = [name for name, c in curves.items() for _ in c.frequency]
         margins = self.stability.to_xarray()
         scalars = [name for name, v in margins.variables.items() if not v.dims]
-        out = xr.Dataset({"link": ("vertex", np.array(links, "U")), **variables})
+        link = ("vertex", np.array(links, "U"), about("link"))
+        out = xr.Dataset({"link": link, **variables})
         return out.merge(margins[scalars]).assign_attrs(margins.attrs)
 
 

@@ -23,7 +23,7 @@ from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import growing_rate, received, sender_change
 from fluidcc.ops import Num
 from fluidcc.programs import leaves, write_out
-from fluidcc.quantities import attributes
+from fluidcc.quantities import attributes, labels
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Flows, Link, Network, to_arrays
 
@@ -91,12 +91,12 @@ class RelayCycle(Result):
         import xarray as xr
 
         variables: dict[str, Any] = {
-            "queue": ("end", list(self.queue), attributes("links", "queue")),
-            "window": ("end", list(self.window), attributes("flows", "window")),
+            "queue": ("extreme", list(self.queue), attributes("links", "queue")),
+            "window": ("extreme", list(self.window), attributes("flows", "window")),
             "period": ((), self.period, {"units": "s", "long_name": "period of the cycle"}),
             "delay": ((), self.delay, {"units": "s", "long_name": "from a signal to its effect"}),
         }
-        coordinates = {"end": ["least", "largest"]}
+        coordinates = labels(extreme=["least", "greatest"])
         attrs = {"valid": int(self.valid), "exact": int(self.exact), "message": self.message}
         return xr.Dataset(variables, coordinates, attrs)
 

@@ -37,6 +37,7 @@ from fluidcc.laws.trial import describe, line_of_error
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import Numbers, network_system, record_at_rest
 from fluidcc.packets.hooks import compile_ahead
+from fluidcc.quantities import about, labels
 from fluidcc.result import Result, plain
 from fluidcc.results.blocks import quantity
 from fluidcc.results.compare import Comparison, compare
@@ -540,8 +541,8 @@ class LawReport(Result):
         import xarray as xr
 
         columns = {k: [getattr(f, k) for f in self.findings] for k in ("verdict", "why")}
-        variables = {k: ("check", np.array(values, object)) for k, values in columns.items()}
-        coordinates = {"check": [f.check for f in self.findings]}
+        variables = {k: ("check", np.array(v, object), about(k)) for k, v in columns.items()}
+        coordinates = labels(check=[f.check for f in self.findings])
         return xr.Dataset(variables, coordinates, {"law": self.law, "kind": self.kind})
 
 

@@ -15,6 +15,7 @@ from fluidcc.dde.equation import Modes, Sampled
 from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate, known, number
 from fluidcc.dde.located import Located
 from fluidcc.dde.system import shapes_of, unraveler
+from fluidcc.quantities import about
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
@@ -83,9 +84,11 @@ class Solution(Result, eqx.Module):
         for path, leaf in jax.tree_util.tree_flatten_with_path(self.y)[0]:
             name = jax.tree_util.keystr(path, simple=True, separator=".") or "y"
             dims = ("time", *(f"{name}.{k}" for k in range(1, leaf.ndim)))
-            variables[name] = (dims, np.asarray(leaf))
+            own = {"units": "1", "long_name": f"state {name}"}
+            variables[name] = (dims, np.asarray(leaf), own)
         attrs = {"status": Status(int(self.status)).name, "message": self.message}
-        return xr.Dataset(variables, {"time": np.asarray(self.t)}, attrs)
+        time = ("time", np.asarray(self.t), about("time"))
+        return xr.Dataset(variables, {"time": time}, attrs)
 
     def __repr__(self) -> str:
         if isinstance(self.status, Tracer):

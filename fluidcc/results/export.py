@@ -130,9 +130,11 @@ def _own_origin(result: Result) -> Mapping[str, str]:
 
 def _network_of(result: Result) -> "Network | None":
     """The network that a result, or the equilibrium or the trajectory in it, keeps."""
+    from fluidcc.scenario.network import Network
+
     parts = (result, *(getattr(result, name, None) for name in ("equilibrium", "fluid")))
     networks = (getattr(part, name, None) for part in parts for name in ("asked", "net"))
-    return next((net for net in networks if net is not None), None)
+    return next((net for net in networks if isinstance(net, Network)), None)
 
 
 def _series_or_all(result: Result) -> "xarray.Dataset":

@@ -4,6 +4,7 @@ key.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -221,11 +222,22 @@ def spelling_of(name: str, known: Sequence[str] = ()) -> str:
     return ELSEWHERE[asked][1] if asked in ELSEWHERE else ""
 
 
+@functools.lru_cache(maxsize=4)
+def _places(laws: tuple[type[Law], ...]) -> dict[str, list[str]]:
+    """Tables by the names of their keys, while these are the laws."""
+    found: dict[str, list[str]] = {}
+    for key in keys():
+        table, _, name = key.path.rpartition(".")
+        places = found.setdefault(name, [])
+        places += [] if table in places else [table]
+    return found
+
+
 def answer_to(name: str, known: Sequence[str]) -> str:
     """What to expect in place of a key that is not among the `known`: the spelling of a concept, or
     the tables that have the key; empty if nothing is known of it.
     """
     if spelling := spelling_of(name, known):
         return spelling
-    places = dict.fromkeys(_table(key.path) for key in keys() if key.path.endswith(f".{name}"))
+    places = _places(tuple(law for laws in LAWS.values() for law in laws.values())).get(name, ())
     return f"it in {' or '.join(f'[{place}]' for place in places)}" if places else ""

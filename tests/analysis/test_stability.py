@@ -145,7 +145,7 @@ def test_a_kink_has_two_linearisations():
     p_max = net.links[0].queue.p_max
     np.testing.assert_allclose(slopes, [p_max / 50, (1 - p_max) / 75], rtol=1e-9)
     found = stability(net)
-    assert "kink" in found.message
+    assert "corner" in found.message
     worse = max((rightmost_roots(linearize(net, eq, side=s)) for s in (-1, 1)),
                 key=lambda r: r.rightmost.real)  # fmt: skip
     assert found.rightmost == worse.rightmost

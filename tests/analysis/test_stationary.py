@@ -80,7 +80,7 @@ def test_every_group_has_the_marks_that_it_hears_at_rest(mixed):
         assert found.window_fluid == pytest.approx(float(rest.flows[name].window[0]), rel=1e-6)
     # the mean of a linear drift is exact over packets. Misra and Ott (2003), eq. 4
     mod = mixed.groups["mod"]
-    assert mod.mean == pytest.approx(mod.fluid, rel=1e-4)
+    assert mod.window_per_packet == pytest.approx(mod.window_fluid, rel=1e-4)
 
 
 def test_a_given_probability_takes_the_place_of_the_rest():
@@ -88,4 +88,4 @@ def test_a_given_probability_takes_the_place_of_the_rest():
     found = fc.window_distributions(MIXED, p=0.02)
     assert {own.mark_probability for own in found.groups.values()} == {0.02}
     expected = float(law.c1 / law.c2) * (1 - 0.02) / 0.02
-    assert found.groups["mod"].mean == pytest.approx(expected, rel=1e-4)
+    assert found.groups["mod"].window_per_packet == pytest.approx(expected, rel=1e-4)
