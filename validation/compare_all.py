@@ -117,6 +117,8 @@ def judge(name: str) -> dict[str, Any]:
             rows = both.to_dict()["rows"]
             needed = seeds_needed(rows) if seeds == SEEDS else seeds
         found |= both.to_dict()
+        # the table has the queue, and its delay is that over the capacity
+        found["rows"] = [row for row in rows if not row["name"].endswith(".queueing_delay")]
         for engine in ("trains", "packets"):
             if found[engine] is not None:  # a network may be one that trains refuse
                 found[engine] = {"seeds": seeds, "mean": found[engine]["mean"]}

@@ -481,7 +481,7 @@ def jain_by_scale(plan: Plan, series: "Dataset", warmup: float) -> "Dataset":
             known = np.isfinite(indices)
             found[:, j, k] = _ratio(np.where(known, indices, 0.0).sum(axis=1), known.sum(axis=1))
     name = "link_jain_by_scale"
-    scales = ("scale", times[1] * np.array(counts), {"units": "s"})
+    scales = ("scale", times[1] * np.array(counts), about("scale"))
     variable = (("seed", "scale", "link"), found, attributes("links", name))
     return series.assign({name: variable}).assign_coords(scale=scales)
 
@@ -511,8 +511,12 @@ def list_transfers(
     return xr.Dataset(
         {name: ("transfer", v, attributes("flows", name)) for name, v in columns.items()},
         {
-            "transfer_seed": ("transfer", np.repeat(seeds, list(map(len, each)))),
-            "transfer_group": ("transfer", names[found["source"]]),
+            "transfer_seed": (
+                "transfer",
+                np.repeat(seeds, list(map(len, each))),
+                about("transfer_seed"),
+            ),
+            "transfer_group": ("transfer", names[found["source"]], about("transfer_group")),
         },
         {"transfer_step": step},
     )
