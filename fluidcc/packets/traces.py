@@ -262,7 +262,7 @@ def read_trace(path: str | os.PathLike[str]) -> "pandas.DataFrame":
     ...     runs = fc.simulate_packets(fc.load("hollot2001/slow"), until=2, trace=file)
     ...     trace = fc.read_trace(file)
     >>> int((trace.event == "send").sum())
-    0
+    1017
     """
     import pandas
 
