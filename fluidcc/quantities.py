@@ -68,7 +68,11 @@ _link, _flows, _loop, _response, _roots, _windows = (
     for kind in ("links", "flows", "loop", "response", "roots", "windows")
 )
 
-_PERCENTILES = {"p50": "50", "p95": "95", "p99": "99", "p99_9": "99.9"}
+PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+"""Shares of the packets by the ending of the delay that they do not exceed."""
+
+LISTS = ("flow_goodput", "link_arrivals")
+"""Metrics of packets with a number for each flow or link."""
 
 
 def _data(name: str, meaning: str, unit: str = "1", symbol: str = "") -> Quantity:
@@ -103,8 +107,8 @@ TABLE = (
     _link("s", "queueing delay of the link: from a packet's arrival until it is sent",
           r"\delta", equilibrium="queueing_delay", fluid="queueing_delay",
           packets="queueing_delay_mean", noise="queueing_delay"),
-    *(_link("s", f"queueing delay that {share} % of the packets do not exceed",
-            packets=f"queueing_delay_{name}") for name, share in _PERCENTILES.items()),
+    *(_link("s", f"queueing delay that {100 * share:g} % of the packets do not exceed",
+            packets=f"queueing_delay_{name}") for name, share in PERCENTILES.items()),
     _link("s", "time from which on the queue stays within 5 %, or a packet, of equilibrium",
           run="settling_time"),
     _link("packet", "average that the queue law keeps", "v", equilibrium="average", fluid="average",
@@ -167,8 +171,8 @@ TABLE = (
     _flows("packet/s", "rate of one flow", "x", equilibrium="rate", fluid="rate"),
     _flows("s", "round trip with queueing", "R", equilibrium="rtt", fluid="rtt",
            packets="rtt_mean"),
-    *(_flows("s", f"round trip that {share} % of the packets do not exceed",
-             packets=f"rtt_{name}") for name, share in _PERCENTILES.items()),
+    *(_flows("s", f"round trip that {100 * share:g} % of the packets do not exceed",
+             packets=f"rtt_{name}") for name, share in PERCENTILES.items()),
     _flows("s", "queueing delay over the links of the route", r"\delta",
            equilibrium="queueing_delay", fluid="queueing_delay"),
     _flows("1", "load factor that the senders know", "f", fluid="load_factor"),

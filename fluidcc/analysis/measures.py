@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.quantities import BY_UNIT, about, in_packets, labels, units
+from fluidcc.quantities import BY_UNIT, LISTS, about, in_packets, labels, units
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
@@ -37,7 +37,7 @@ SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """Shares of the time for which quantiles are given."""
 
 _PREFIXES = {PACKETS: "packets.", NOISE: "noise."}
-_LISTS = ("flow_goodput", "link_arrivals", "queue_density")  # one number a flow, or a frequency
+_LISTS = (*LISTS, "queue_density")  # one number a flow, a link or a frequency
 _QUANTILE = "_quantile"
 
 

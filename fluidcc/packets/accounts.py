@@ -19,7 +19,7 @@ from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine.delays import ends
 from fluidcc.packets.engine.records import HISTOGRAM_FIRST, HISTOGRAM_PARTS
 from fluidcc.packets.plan import BackgroundPlan, PacketError, Plan
-from fluidcc.quantities import about, attributes, labels, units
+from fluidcc.quantities import LISTS, PERCENTILES, about, attributes, labels, units
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ LARGEST = {
     "queue_bytes_max": "largest_bytes",
     "number_in_system_max": "largest_system",
 }
-_PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 # of a flow; its whole state is four times as large
 _ACCOUNTS: list[str] = [
     "window_time", "window_acks", "rtt_sum", "delay_sum", "delay_squares", "ipdv_sum", "ipdv_count",
@@ -98,9 +97,10 @@ def _deviation(mean: float, squares: float) -> float:
     return math.sqrt(max(squares - mean**2, 0.0))
 
 
-def _jain(goodput: np.ndarray) -> float:
-    """Jain's index of fairness; NaN if nothing was received."""
-    return ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum()))
+def jain(goodput: np.ndarray) -> np.ndarray:
+    """Jain's index of fairness over the last axis; NaN where nothing was received."""
+    squares = goodput.shape[-1] * (goodput**2).sum(axis=-1)
+    return _ratio(np.square(goodput.sum(axis=-1)), squares)
 
 
 def _cov(variance: float, mean: float) -> float:
@@ -110,7 +110,7 @@ def _cov(variance: float, mean: float) -> float:
 
 def _percentiles(name: str, counts: np.ndarray) -> dict[str, float]:
     """Percentiles of a histogram of delays [s], each within its bin; NaN if nothing was counted."""
-    shares = np.array(list(_PERCENTILES.values()))
+    shares = np.array(list(PERCENTILES.values()))
     below = np.concatenate([[0], np.cumsum(counts, dtype=float)])
     if below[-1] == 0:
         found = np.full(len(shares), math.nan)
@@ -119,7 +119,7 @@ def _percentiles(name: str, counts: np.ndarray) -> dict[str, float]:
         share = (shares * below[-1] - below[bins]) / counts[bins]
         low, high = ends()[bins], ends()[bins + 1]
         found = np.where(bins > 0, low + share * (high - low), 0.0)
-    return {f"{name}_{key}": float(value) for key, value in zip(_PERCENTILES, found, strict=True)}
+    return {f"{name}_{key}": float(value) for key, value in zip(PERCENTILES, found, strict=True)}
 
 
 def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[st
     found = {
         "goodput": float(goodput.mean()),
         "flow_goodput": goodput.tolist(),
-        "jain": _jain(goodput),
+        "jain": float(jain(goodput)),
         "loss_fraction": ratio(grown("lost"), sent),
         "mark_fraction": ratio(grown("marked"), sent),
         "window_mean": ratio(grown("window_time"), active),
@@ -292,7 +292,7 @@ def metrics(plan: Plan, snapshots: Sequence[Snapshot]) -> Metrics:
         flows[name] = _flows(plan, k, before, after)
     for k, name in enumerate(plan.net.link_names):
         own = [flows[g]["flow_goodput"] for g in _passing(plan, k)]
-        links[name]["jain"] = _jain(np.concatenate([[], *own]))
+        links[name]["jain"] = float(jain(np.concatenate([[], *own])))
     for k, used, voice in _voices(plan, before, after):
         link = links[plan.net.link_names[k]]
         own = link["utilization"]
@@ -476,8 +476,7 @@ def jain_by_scale(plan: Plan, series: "Dataset", warmup: float) -> "Dataset":
         goodput = rates[:, : windows * count].reshape(shape).mean(axis=2)
         for k in range(len(plan.net.links)):
             own = goodput[..., np.isin(series["flow_group"].values, _passing(plan, k))]
-            squares = own.shape[-1] * (own**2).sum(axis=-1)
-            indices = _ratio(own.sum(axis=-1) ** 2, squares)
+            indices = jain(own)
             known = np.isfinite(indices)
             found[:, j, k] = _ratio(np.where(known, indices, 0.0).sum(axis=1), known.sum(axis=1))
     name = "link_jain_by_scale"
@@ -670,7 +669,7 @@ class PacketRuns(Result):
             names = list(self.runs[0][part])
             known = {metric for name in names for metric in self.runs[0][part][name]}
             for metric in units("packets", part):
-                if metric in known and metric not in ("flow_goodput", "link_arrivals"):
+                if metric in known and metric not in LISTS:
                     every = [[r[part][n].get(metric, math.nan) for n in names] for r in self.runs]
                     own = attributes(part, metric, "packets")
                     variables[f"{dim}_{metric}"] = (("seed", dim), every, own)

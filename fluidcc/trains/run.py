@@ -18,7 +18,7 @@ from fluidcc.loops import Loops, NotInLoopsError
 from fluidcc.machine import card
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
-from fluidcc.packets.accounts import Metrics, PacketRuns, dataset, ratio, times_of
+from fluidcc.packets.accounts import Metrics, PacketRuns, dataset, jain, ratio, times_of
 from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import check_times, checked_seeds, wait_for
 from fluidcc.programs import leaves, map_tree, unflatten
@@ -218,7 +218,7 @@ def _group(
     found = {
         "goodput": float(goodput.mean()),
         "flow_goodput": goodput.tolist(),
-        "jain": ratio(float(goodput.sum()) ** 2, len(goodput) * float((goodput**2).sum())),
+        "jain": float(jain(goodput)),
         "loss_fraction": ratio(float(grown("lost").sum()), sent),
         "window_mean": ratio(float(grown("window_time").sum()), float(grown("open_time").sum())),
         "rtt_mean": ratio(float(grown("rtt_sum").sum()), acked),

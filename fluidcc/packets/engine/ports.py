@@ -398,6 +398,17 @@ def arrive_second(s, entity, port, index):
         _serve(s, entity, port)
 
 
+@inlined
+def _lose(s, port, flow, packet):
+    """Account for a packet of a flow that a port loses."""
+    if s.trace != 0:
+        trace_at_port(s, r.DROP, port, packet)
+    if packet.flags & r.ACK:
+        flow.acks_lost += 1
+    else:
+        flow.lost += 1
+
+
 @compiled
 def _lose_at_random(s, port, index):
     """Draw whether a packet is lost as it enters the link; 1, and it is gone, if so."""
@@ -405,7 +416,6 @@ def _lose_at_random(s, port, index):
     if hashed(port.loss_key, port.loss_draws) >= port.random_loss:
         return 0
     packet = r.packet_at(s.packets, index)
-    flow = r.flow_at(s.flows, packet.flow)
     if packet.flags & r.SECOND_CLASS:
         second = r.class_at(port.second_class, 0)
         second.arrivals += 1
@@ -413,12 +423,7 @@ def _lose_at_random(s, port, index):
     else:
         port.arrivals += 1
         port.drops += 1
-    if packet.flags & r.ACK:
-        flow.acks_lost += 1
-    else:
-        flow.lost += 1
-    if s.trace != 0:
-        trace_at_port(s, r.DROP, port, packet)
+    _lose(s, port, r.flow_at(s.flows, packet.flow), packet)
     release(s, index)
     return 1
 
@@ -449,15 +454,10 @@ def arrive(s, entity, index):
         fate = decide(s, port, packet, queued, full)
     if fate != KEEP:
         port.drops += 1
-        if s.trace != 0:
-            trace_at_port(s, r.DROP, port, packet)
         flow = r.flow_at(s.flows, packet.flow)
-        if packet.flags & r.ACK:
-            flow.acks_lost += 1
-        else:
-            flow.lost += 1
-            if port.arrive != 0:
-                quench_drop(s, flow, packet)
+        _lose(s, port, flow, packet)
+        if port.arrive != 0 and not packet.flags & r.ACK:
+            quench_drop(s, flow, packet)
         release(s, index)
         return
     if s.trace != 0:

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_LISTS = ("flow_goodput", "link_arrivals")  # metrics with a value for each flow or link
 _MAIN = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
 _LINES = 7  # most components of a solution, or classes of transfers, in a picture
 _ROW = 4  # panels that take two rows
@@ -199,7 +198,7 @@ class PacketsView(View):
             metrics = table(title, "metric", "unit", *result.mean[kind])
             for metric, unit in quantities.units("packets", kind).items():
                 known = any(metric in values for values in result.mean[kind].values())
-                if known and metric not in _LISTS:
+                if known and metric not in quantities.LISTS:
                     metrics.add_row(metric, *in_row(unit, *self._means(kind, metric)))
             out.append(metrics)
         return out
