@@ -16,7 +16,7 @@ _STYLES = {
     "good": "bold green", "bad": "bold red", "open": "bold yellow", "bold": "bold", "plain": "",
 }  # fmt: skip
 _WIDTH = 400  # letters: nothing is cut
-_MOST = 40  # rows of a table
+MOST = 40  # rows of a table
 _IN_FILE, _IN_PYTHON = "--out FILE has them all", ".to_pandas() has them all"
 _PAGE = '<pre class="fluidcc" style="line-height: normal; overflow-x: auto">{code}</pre>'
 
@@ -49,8 +49,8 @@ def printed(
         if isinstance(block, Line):
             where.print(_line(block))
             continue
-        failed = [row for row in block.rows[_MOST:] if any(map(_is_bad, row))]
-        rows = [*block.rows[:_MOST], *failed]
+        failed = [row for row in block.rows[MOST:] if any(map(_is_bad, row))]
+        rows = [*block.rows[:MOST], *failed]
         where.print(_table(block, rows, bare))
         if left := len(block.rows) + block.hidden - len(rows):
             where.print(f"… and {left} more rows: {rest}")

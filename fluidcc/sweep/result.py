@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from fluidcc.scenario.network import Network
 
-_ROWS = 40  # of a grid that is printed
 _LISTED = 10  # failed points
 
 
@@ -105,8 +104,8 @@ class Sweep(Result):
 
 def printed(result: Result, failed: Sequence[Point]) -> str:
     """The first points of a grid as a table, and why points failed."""
-    from fluidcc.results.text import text
+    from fluidcc.results.text import MOST, text
 
-    lines = [text(result.tables(_ROWS)), *(p.describe() for p in failed[:_LISTED])]
+    lines = [text(result.tables(MOST)), *(p.describe() for p in failed[:_LISTED])]
     more = len(failed) - _LISTED
     return "\n".join([*lines, f"... and {more} more failed"] if more > 0 else lines)

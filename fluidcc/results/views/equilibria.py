@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.equilibrium import Equilibrium
+from fluidcc.analysis.margins import LoopCurve
 from fluidcc.analysis.scan import DECADE, scale_of
 from fluidcc.analysis.stability import UNSTABLE_LOOP
 from fluidcc.result import View, plain
@@ -241,6 +242,11 @@ def decibels(gain: Any) -> Any:
     return 20 * np.log10(gain)
 
 
+def gain_label(gain: float) -> str:
+    """The gain margin as pictures have it."""
+    return f"gain margin {gain:.3g} ({decibels(gain):.3g} dB)"
+
+
 def judged(result: Any) -> list[Block]:
     """The verdict on stability, and what there is to say on it and on the margins."""
     message = result.message.replace(UNSTABLE_LOOP, result.describe_margins())
@@ -310,7 +316,7 @@ class StabilityView(View):
         left, *right = abreast(figure, self.size[1])
         _roots(left, result)
         for ax in right:
-            draw_nyquist(ax, result)
+            draw_nyquist(ax, result, result.curves())
 
 
 def _roots(ax: "Axes", result: Any) -> None:
@@ -328,10 +334,10 @@ def _roots(ax: "Axes", result: Any) -> None:
     legend(ax)
 
 
-def draw_nyquist(ax: "Axes", result: Any) -> None:
+def draw_nyquist(ax: "Axes", result: Any, curves: Sequence[LoopCurve]) -> None:
     """The loop gain in the complex plane with -1, the unit circle and the margins."""
     names = result.equilibrium.net.link_names
-    for k, curve in enumerate(result.curves()):
+    for k, curve in enumerate(curves):
         x, y = np.real(curve.response), np.imag(curve.response)
         ax.plot(x, y, color=f"C{k}", label=f"L(iω), cut at {names[curve.link]}")
     circle = np.exp(1j * np.linspace(0, 2 * math.pi, 361))
@@ -350,8 +356,7 @@ def _mark_margins(ax: "Axes", result: Any) -> None:
     gain, phase = result.gain_margin, result.phase_margin
     if gain is not None:
         ax.plot([-1, -1 / gain], [0, 0], color="C1", linestyle="-", linewidth=2, alpha=0.7)
-        label = f"gain margin {gain:.3g} ({decibels(gain):.3g} dB)"
-        label += f" at {result.phase_crossover:.3g} rad/s"
+        label = f"{gain_label(gain)} at {result.phase_crossover:.3g} rad/s"
         ax.plot(-1 / gain, 0, "s", color="C1", label=label)
     if phase is not None:
         angle = math.radians(phase) - math.pi

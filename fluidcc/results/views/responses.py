@@ -9,7 +9,14 @@ from fluidcc.analysis.margins import LoopCurve
 from fluidcc.result import View
 from fluidcc.results.axes import is_narrow, legend
 from fluidcc.results.blocks import Block, Measured
-from fluidcc.results.views.equilibria import decibels, draw_nyquist, head, judged, margin_table
+from fluidcc.results.views.equilibria import (
+    decibels,
+    draw_nyquist,
+    gain_label,
+    head,
+    judged,
+    margin_table,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +62,9 @@ class FrequencyResponseView(View):
         for ax in (size, phase):
             if ax.get_legend_handles_labels()[0]:
                 legend(ax, loc="lower left", fontsize=6)
-        draw_nyquist(figure.add_subplot(grid[2:, 0] if narrow else grid[:, 1]), result)
+        draw_nyquist(
+            figure.add_subplot(grid[2:, 0] if narrow else grid[:, 1]), result, [*curves.values()]
+        )
 
 
 def _window(result: Any, curves: Sequence[LoopCurve]) -> tuple[float, float]:
@@ -78,9 +87,8 @@ def _mark(size: "Axes", phase: "Axes", result: Any) -> None:
             if w is not None:
                 ax.axvline(w, color="0.4", linestyle="--", linewidth=0.8)
     if gain is not None:
-        label = f"gain margin {gain:.3g} ({decibels(gain):.3g} dB)"
         ends = [0.0, -decibels(gain)]
-        size.plot(2 * [result.phase_crossover], ends, "C1-", linewidth=2, label=label)
+        size.plot(2 * [result.phase_crossover], ends, "C1-", linewidth=2, label=gain_label(gain))
     if angle is not None:
         label = f"phase margin {angle:.3g} deg"
         ends = [-180.0, angle - 180.0]
