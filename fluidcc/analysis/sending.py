@@ -96,8 +96,8 @@ class Sending:
     def grow(self, state: Any, count: Num, elapsed: Num) -> Any:
         """Change of the law's state by growth, for `count` ACKs and `elapsed` seconds."""
         one = self._ack(state)
-        if growth_per_packet(self.flows) != 1:
-            count = growth_per_packet(self.flows) * count
+        if (share := growth_per_packet(self.flows)) != 1:
+            count = share * count
         return slope(
             lambda k: self.law.on_ack(state, one._replace(count=count * k, elapsed=elapsed * k)),
             state, *one,

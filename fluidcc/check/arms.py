@@ -19,7 +19,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from fluidcc import dual, ops
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Law
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Law, queueing_delay
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records
 from fluidcc.packets.hooks import entry_points
@@ -170,9 +170,10 @@ def _at_rest(law: type[Law], eq: Equilibrium) -> Iterator[_Met]:
     for i, (flows, group) in enumerate(zip(net.flows, eq.flows.values(), strict=False)):
         if type(flows.window) is law:
             load = max(float(op.signals[k].load) for k in flows.route)
-            delay = group.rtt - np.asarray(flows.rtt, float)
             states = [np.ravel(v + 0.0 * group.window) for v in leaves(op.senders[i].law)]
-            yield _Met(flows.window, states, _ack(group.window, group.rtt, delay, load))
+            yield _Met(
+                flows.window, states, _ack(group.window, group.rtt, group.queueing_delay, load)
+            )
 
 
 def _ack(window: Any, rtt: Any, delay: Any, load: Any) -> Ack:
@@ -195,7 +196,8 @@ def _in_packets(law: type[Law], net: Network, until: float) -> Iterator[_Met]:
             one = np.ones_like(queue)
             event = Arrival(one, one / capacity, queue, capacity * one, one)
             yield _Met(own, list(np.array([m[k] for m in memories]).T), event)
-    waits = counts[:, : len(net.links)] / [float(link.capacity) for link in net.links]
+    capacities = np.array([float(link.capacity) for link in net.links])
+    waits = queueing_delay(counts[:, : len(net.links)], capacities)
     for g, flows in enumerate(net.flows):
         if type(flows.window) is law:
             members = np.concatenate(simulation.plan.members(g))

@@ -140,8 +140,8 @@ def _law_change(
     """Mean change of the window law's state per second."""
     law, w = flows.window, flows.window.window(s.law)
     mark, opening = marks_seen(flows, signal), acks
-    if growth_per_packet(flows) != 1:
-        growth, opening = growth_per_packet(flows) * growth, growth_per_packet(flows) * acks
+    if (share := growth_per_packet(flows)) != 1:
+        growth, opening = share * growth, share * acks
     one = acknowledgement(flows, s, signal, rtt)
     like = (s, *one)
 
