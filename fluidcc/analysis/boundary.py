@@ -51,14 +51,15 @@ if TYPE_CHECKING:
 class BoundaryCurve:
     """Roots on the imaginary axis along a curve: both parameters and the frequency [rad/s], (k,).
 
-    `kind` is `hopf`, `fold` (a root at zero, frequency 0) or `jump` (roots jump across the axis
-    where the marking function has a corner or a bound is reached, and `reason` says which, such as
-    ``average queue passes max_th``; the frequency is that of the unstable side, NaN where not
-    located). `below` and `above` are the numbers of unstable roots on the two sides, `certified` if
-    proven on both at the checked points. `ends` is why the curve ends: `closed`, `edge` of the
-    range, `non-smooth` (a corner or a bound, or an equilibrium of another status),
-    `zero frequency`, `meets` another curve, `same stability` (on both sides of a corner, from there
-    on), or `lost` (it could not be followed).
+    `kind` is `hopf`, `fold` (a root at zero, frequency 0), `jump` (roots jump across the axis
+    where the marking function has a corner or a bound is reached; the frequency is that of the
+    unstable side, NaN where not located) or `status` (beyond it the equilibrium is not smooth or
+    there is none; the frequency is NaN). Of the last two `reason` names the change, such as
+    ``average queue passes max_th``. `below` and `above` are the numbers of unstable roots on the
+    two sides, None where undetermined, `certified` if proven on both at the checked points. `ends`
+    is why the curve ends: `closed`, `edge` of the range, `non-smooth` (a corner or a bound, or an
+    equilibrium of another status), `zero frequency`, `meets` another curve, `same stability` (on
+    both sides of a corner, from there on), or `lost` (it could not be followed).
     """
 
     x: Array
@@ -66,7 +67,7 @@ class BoundaryCurve:
     frequency: Array
     kind: str
     below: int
-    above: int
+    above: int | None
     certified: bool
     ends: tuple[str, str]
     reason: str = ""
@@ -143,7 +144,7 @@ class Boundary(Result):
             x: (np.zeros(0), [c.x for c in self.curves], about_parameter(x, self.units[0])),
             y: (np.zeros(0), [c.y for c in self.curves], about_parameter(y, self.units[1])),
             "frequency": (np.zeros(0), [c.frequency for c in self.curves], about("frequency")),
-            "kind": (np.zeros(0, "U4"), kind, about("kind")),
+            "kind": (np.zeros(0, "U6"), kind, about("kind")),
         }
         variables: dict[str, Any] = {
             name: ("vertex", np.concatenate([none, *each]), attributes)
@@ -213,7 +214,7 @@ def boundary(
     cells = grid(plane, points)
     found, unexplained = search(plane, cells)
     cut = [piece for curve in found for piece in pieces(plane, curve, found)]
-    curves = [c for c in cut if c.below == 0] + _kink_lines(plane, cells.breaks)
+    curves = [c for c in cut if c.below == 0] + _regime_lines(plane, cells.breaks)
     further = [c for c in cut if c.below]
     faults = _faults(len(unexplained), [*curves, *further])
     counts = [float(s.unstable) if s.smooth else np.nan for s in cells.all_nodes()]
@@ -474,33 +475,57 @@ def _sides(
     return None
 
 
-def _jumps(a: Spot, b: Spot) -> bool:
-    """Whether one side is stable and the other not."""
-    return a.smooth and b.smooth and turns(a.unstable, b.unstable)
+def _turns(a: Spot, b: Spot) -> bool:
+    """Whether one side is stable and the other is not, or whether just one has a linearisation."""
+    return turns(a.unstable, b.unstable) if a.smooth and b.smooth else a.smooth != b.smooth
 
 
-def _kink_lines(plane: Plane, breaks: list[Part]) -> list[BoundaryCurve]:
-    """The lines through all changes of regime at which roots jump across the imaginary axis."""
+def _regime_lines(plane: Plane, breaks: list[Part]) -> list[BoundaryCurve]:
+    """The lines through all changes of regime at which roots jump across the imaginary axis, or
+    beyond which there is no smooth equilibrium.
+    """
     lines: list[Array] = []
     curves = []
     for one in breaks:
         start, across = (one.first, one.last), np.eye(2)[1 - one.axis]
-        if not _jumps(*start) or any(_near(line, _middle(start)) for line in lines):
+        if not _turns(*start) or any(_near(line, _middle(start)) for line in lines):
             continue
         ahead, end = _one_way(plane, start, across)
         back, other = _one_way(plane, start, -across)
         sides = [*reversed(back), start, *ahead]
         lines.append(np.array([_middle(pair) for pair in sides]))
+        curves += _regime_curves(plane, sides, (other, end))
+    return curves
+
+
+def _regime_curves(
+    plane: Plane, sides: list[tuple[Spot, Spot]], ends: tuple[str, str]
+) -> list[BoundaryCurve]:
+    """A line along a change of regime; the end of smooth equilibria is cut where the number of
+    unstable roots beside it changes.
+    """
+    places = np.array([_middle(pair) for pair in sides])
+    change = sides[len(sides) // 2][0].change_to(sides[len(sides) // 2][1])
+    if all(s.smooth for s in sides[0]):
         worse = [a if a.unstable else b for a, b in sides]
         right = [s.roots[np.real(s.roots) > 0][:1] for s in worse]
         frequency = np.array([abs(r[0].imag) if len(r) else np.nan for r in right])
-        count = worse[len(worse) // 2].unstable
-        proven = all(s.certified for pair in sides for s in pair)
-        x, y = plane.columns(lines[-1])
-        reason = sides[len(sides) // 2][0].change_to(sides[len(sides) // 2][1])
-        ends = other, end
-        curves.append(BoundaryCurve(x, y, frequency, "jump", 0, count, proven, ends, reason))
-    return curves
+        count, proven = worse[len(worse) // 2].unstable, all(s.certified for p in sides for s in p)
+        columns = plane.columns(places)
+        return [BoundaryCurve(*columns, frequency, "jump", 0, count, proven, ends, change)]
+    smooth = [a if a.smooth else b for a, b in sides]
+    cuts = [k for k in range(1, len(sides)) if smooth[k].unstable != smooth[k - 1].unstable]
+    out = []
+    for first, last in itertools.pairwise([0, *cuts, len(sides)]):
+        columns = plane.columns(places[max(first - 1, 0) : last])
+        proven, unknown = (
+            all(s.certified for s in smooth[first:last]),
+            np.full(len(columns[0]), np.nan),
+        )
+        own = ("meets" if first else ends[0], "meets" if last < len(sides) else ends[1])
+        count = smooth[first].unstable
+        out.append(BoundaryCurve(*columns, unknown, "status", count, None, proven, own, change))
+    return out
 
 
 def _near(p: Array, place: Array) -> bool:
@@ -525,7 +550,7 @@ def _one_way(
         if at_edge:
             ahead = _on_edge(here, way)
         pair = _pair(plane, ahead, way, start, step)
-        if pair is None or not _jumps(*pair):
+        if pair is None or not _turns(*pair):
             end = "lost" if pair is None else "same stability"
             step /= 2
             continue

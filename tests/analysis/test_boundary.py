@@ -194,7 +194,7 @@ def test_a_network_agrees_with_its_roots():
     out = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert {"x", "y", "frequency"} <= set(out["curves"][0])
     assert found.to_xarray()["frequency"].attrs["units"] == "rad/s"
-    assert "hopf" in repr(found) and "edge" in repr(found)
+    assert "Hopf" in repr(found) and "edge" in repr(found)
 
 
 def test_stability_jumps_along_a_kink_of_the_marking():
@@ -210,6 +210,18 @@ def test_stability_jumps_along_a_kink_of_the_marking():
         rest = equilibrium(replace(net, {x: float(n), y: float(p)}))
         assert rest.links["bottleneck"].queue == pytest.approx(75, abs=1e-2)
         assert rest.links["bottleneck"].mark_probability == pytest.approx(p, rel=1e-4)
+
+
+def test_smooth_equilibria_end_where_the_average_passes_max_th():
+    """At max_th of a RED that is not gentle, N sqrt(2 / p_max) packets fill pipe and queue."""
+    net = fc.load("hollot2001/slow")
+    found = boundary(net, "flow.n", "flow.rtt", (200, 500), (0.1, 0.3), points=3)
+    (curve,) = found.curves
+    assert (curve.kind, curve.reason) == ("status", "average queue passes max_th")
+    assert (curve.below, curve.above, curve.ends) == (0, None, ("edge", "edge"))
+    filled = net.links[0].capacity * curve.y + net.links[0].queue.max_th
+    np.testing.assert_allclose(curve.x * np.sqrt(2 / 0.1), filled, rtol=1e-5)
+    assert "0 | undetermined" in repr(found) and found.to_dict()["curves"][0]["above"] is None
 
 
 def test_equations_without_an_equilibrium_are_gaps():

@@ -373,12 +373,17 @@ _NON_SMOOTH = (
 )
 _ENDS = {
     "edge": "edge of the range",
-    "non-smooth": "corner of the marking, or another status",
+    "non-smooth": "change of regime",
     "zero frequency": "frequency 0",
     "meets": "meets another curve",
     "same stability": "same stability on both sides",
     "lost": "could not be followed",
 }
+
+
+_KINDS = {
+    "hopf": "Hopf", "fold": "fold", "jump": "change of regime", "status": "no smooth equilibrium"
+}  # fmt: skip
 
 
 class CrossingsView(View):
@@ -493,10 +498,11 @@ class BoundaryView(View):
         for c in result.curves:
             known = c.frequency[np.isfinite(c.frequency)].tolist()
             curves.add_row(
-                (c.reason or "non-smooth") if c.kind == "jump" else c.kind, str(len(c.x)),
+                c.reason or _KINDS[c.kind], str(len(c.x)),
                 span(c.x.tolist()), span(c.y.tolist()),
-                span(known) if known else DASH, f"{c.below} | {c.above}",
-                "closed" if c.closed else ", ".join(_ENDS[end] for end in c.ends),
+                span(known) if known else DASH,
+                f"{c.below} | {'undetermined' if c.above is None else c.above}",
+                "closed" if c.closed else ", ".join(dict.fromkeys(_ENDS[end] for end in c.ends)),
             )  # fmt: skip
         out += lines(result.message, tone="bold")
         note = lines(_NON_SMOOTH * any(c.kind == "jump" for c in result.curves))
@@ -525,7 +531,7 @@ class BoundaryView(View):
         jumps = itertools.count()
         for (kind, reason), curves in kinds.items():
             known = np.concatenate([c.frequency[np.isfinite(c.frequency)] for c in curves])
-            name = {"hopf": "Hopf", "fold": "fold"}.get(kind, reason or "change of regime")
+            name = reason or _KINDS[kind]
             turn = f", {_range(known)} rad/s" if kind != "fold" and known.size else ""
             style = {"hopf": "C0-", "fold": "C3-"}.get(kind) or f"C{_JUMPS[next(jumps) % 4]}--"
             for curve in curves:
