@@ -139,6 +139,18 @@ def meant(word: str, names: Sequence[str]) -> tuple[str, ...]:
     return (known,) if known else nearest(word, names, 1)
 
 
+class _NoAttributeError(AttributeError):
+    """The nearest name is looked for as the message is read: `hasattr` needs none."""
+
+    def __str__(self) -> str:
+        text = f"{type(self.obj).__name__!r} object has no attribute {self.name!r}"
+        found = _attribute(self.obj, str(self.name))
+        return f"{text}; did you mean {found}?" if found else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AttributeError, (str(self),)
+
+
 class Suggests:
     """A wrong attribute is answered with the right one, of the thing or of its links and flows."""
 
@@ -147,9 +159,7 @@ class Suggests:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_") or hasattr(type(self), name):
                 return object.__getattribute__(self, name)  # a property that fails: its own error
-            text = f"{type(self).__name__!r} object has no attribute {name!r}"
-            found = _attribute(self, name)
-            raise AttributeError(f"{text}; did you mean {found}?" if found else text)
+            raise _NoAttributeError(name=name, obj=self)
 
 
 _WORDS = {
