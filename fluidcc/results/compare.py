@@ -515,9 +515,9 @@ def _over_route(net: Network, sides: _Sides, name: str, links: Mapping[str, Row]
         return []
     own = [links[f"links.{link}.queueing_delay"] for link in route]
     each = ([getattr(r, level) for r in own] for level in ("equilibrium", "population", "fluid"))
-    sums = [None if None in values else sum(values) for values in each]
+    mean, population, fluid = (None if None in values else sum(values) for values in each)
     seen = sides.seen("flows", name, "queueing_delay")
-    return [sides.row(f"flows.{name}.queueing_delay", "s", *sums, *seen)]
+    return [sides.row(f"flows.{name}.queueing_delay", "s", mean, population, fluid, *seen)]
 
 
 def _flow_rows(net: Network, sides: _Sides, links: Mapping[str, Row]) -> list[Row]:

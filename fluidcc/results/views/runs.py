@@ -53,7 +53,6 @@ _MAIN = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput")
 _LINES = 7  # most components of a solution, or classes of transfers, in a picture
 _ROW = 4  # panels that take two rows
 _THIN = 30  # most flows of a group with a line
-_BAND = ("p5", "p95")
 _BANDS = {"p50": "median", "p5": "5 to 95 %", "p95": "", "p99": "to 99 %", "p99_9": "to 99.9 %"}
 
 
@@ -469,11 +468,10 @@ def _queues(ax: "Axes", both: Any) -> None:
                 label = "population, 5 to 95 %"
                 ax.axhspan(shares[0.05], shares[0.95], color="0.3", alpha=PALE / 2, label=label)
         if both.packets and len(links) == 1:
-            delays = (both.packets.mean["links"][name][f"queueing_delay_{p}"] for p in _BAND)
-            rate, colour = float(both.equilibrium.net.links[k].capacity), _colour(k, "packets")
-            ends = ([rate * delay] * 2 for delay in delays)
-            label = "packets, 5 to 95 %"
-            ax.fill_between(span, *ends, color=colour, alpha=PALE, label=label)
+            rate, found = float(both.equilibrium.net.links[k].capacity), both.packets.mean["links"]
+            low, high = (rate * found[name][f"queueing_delay_{p}"] for p in ("p5", "p95"))
+            own = {"color": _colour(k, "packets"), "alpha": PALE, "label": "packets, 5 to 95 %"}
+            ax.fill_between(span, [low, low], [high, high], **own)
     ax.set_ylabel(axis_label("links", "queue"))
     add_delay(ax, ((v.queue, v.queueing_delay) for v in links.values()))
     ax.set_xlim(0.0, both.until)
