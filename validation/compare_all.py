@@ -5,13 +5,12 @@
 
 Each scenario goes through `fc.compare`: throughput, mean queue, queueing delay, marks, drops,
 standard deviation and period of each queue, and queueing delays of routes, of the equilibria of
-mean windows and of the population, of the fluid trajectory, and of trains and packets with their 95
-% intervals. Runs last for some hundred round trips after a warm-up of several time constants of the
-slowest law. For ten flows over an endless buffer, each with a start of its own, the trajectory
-takes minutes and the equilibrium stands for it.
-A scenario takes 10 s of CPU time to a minute, most of it to compile, and is kept as one JSON
-file in the folder of results: what is there is not run again. The summary has the
-median errors where the fluid model says nothing against itself,
+mean windows and of the population, of the fluid trajectory, and of trains and packets with their
+95 % intervals. Runs last for some hundred round trips after a warm-up of several time constants of
+the slowest law. For ten flows over an endless buffer, each with a start of its own, the trajectory
+takes minutes and the equilibrium stands for it. A scenario takes 10 s of CPU time to a minute, most
+of it to compile, and is kept as one JSON file in the folder of results: what is there is not run
+again. The summary has the median errors where the fluid model says nothing against itself,
 and elsewhere, and names what is wrong by more than 5 % (throughput) or 10 % (mean queue) untold;
 queues below one packet in the mean are counted apart, in packets. Then it has the errors of every
 level and of the recommended one, where a number that is refused is a miss, and the scenarios for
