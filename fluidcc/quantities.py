@@ -68,8 +68,8 @@ _link, _flows, _loop, _response, _roots, _windows = (
     for kind in ("links", "flows", "loop", "response", "roots", "windows")
 )
 
-PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
-"""Shares of the packets by the ending of the delay that they do not exceed."""
+PERCENTILES = {"p5": 0.05, "p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+"""Shares of packets or transfers by the ending of the time that they do not exceed."""
 
 LISTS = ("flow_goodput", "link_arrivals")
 """Metrics of packets with a number for each flow or link."""
@@ -174,7 +174,7 @@ TABLE = (
     *(_flows("s", f"round trip that {100 * share:g} % of the packets do not exceed",
              packets=f"rtt_{name}") for name, share in PERCENTILES.items()),
     _flows("s", "queueing delay over the links of the route", r"\delta",
-           equilibrium="queueing_delay", fluid="queueing_delay"),
+           equilibrium="queueing_delay", fluid="queueing_delay", packets="queueing_delay_mean"),
     _flows("1", "load factor that the senders know", "f", fluid="load_factor"),
     _flows("1", "share of the active flows in slow start", "s", fluid="slow_start"),
     _flows("s", "mean delay of a data packet", packets="delay_mean"),
@@ -198,9 +198,8 @@ TABLE = (
     _flows("s", "mean time of a transfer, from its request to the last acknowledgement",
            packets="fct_mean"),
     _flows("s", "standard deviation of the time of a transfer", packets="fct_std"),
-    _flows("s", "median time of a transfer", packets="fct_p50"),
-    _flows("s", "time below which 95 % of the transfers take", packets="fct_p95"),
-    _flows("s", "time below which 99 % of the transfers take", packets="fct_p99"),
+    *(_flows("s", f"time that {100 * share:g} % of the transfers do not exceed",
+             packets=f"fct_{name}") for name, share in PERCENTILES.items()),
     _flows("s", "time at which a transfer began, with its request", series="transfer_start"),
     _flows("packet", "packets of a transfer", series="transfer_size"),
     _flows("s", "time of a transfer, from its request to the last acknowledgement",

@@ -133,8 +133,8 @@ def test_one_table_has_every_quantity_that_engines_report():
 
 DIMENSIONS = ("link_", "group_", "flow_")
 STATISTICS = (
-    "_mean", "_std", "_var", "_cov", "_min", "_max", "_p50", "_p95", "_p99", "_p99_9", "_quantile",
-    "_density", "_sampled", "_per_packet", "_fluid", "_bias",
+    "_mean", "_std", "_var", "_cov", "_min", "_max", "_p5", "_p50", "_p95", "_p99", "_p99_9",
+    "_quantile", "_density", "_sampled", "_per_packet", "_fluid", "_bias",
 )  # fmt: skip
 WAITING = {"number_in_system": "queue"}
 """A queue of packets has waiting packets alone, as in ns-2; elsewhere it has the one in service."""

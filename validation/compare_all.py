@@ -3,14 +3,14 @@
     uv run python validation/compare_all.py [PAPER or PAPER/SCENARIO ...] [--results FOLDER]
         [--table FILE.csv]
 
-Each scenario goes through `fc.compare`: throughput, mean queue, marks, drops, standard deviation
-and period of each queue, of the equilibria of mean windows and of the population, of the fluid
-trajectory, and of trains and packets with their 95 % intervals. Runs last for some hundred round
-trips after a warm-up of several time constants of the slowest law. For ten flows over an endless
-buffer, each with a start of its own, the trajectory takes minutes and the equilibrium stands for
-it. A scenario takes 10 s of CPU time to a minute, most of it to compile, and is kept as one JSON
-file in the folder of results: what is there is not run again. The summary has the
-median errors where the fluid model says nothing against itself,
+Each scenario goes through `fc.compare`: throughput, mean queue, queueing delay, marks, drops,
+standard deviation and period of each queue, and queueing delays of routes, of the equilibria of
+mean windows and of the population, of the fluid trajectory, and of trains and packets with their
+95 % intervals. Runs last for some hundred round trips after a warm-up of several time constants of
+the slowest law. For ten flows over an endless buffer, each with a start of its own, the trajectory
+takes minutes and the equilibrium stands for it. A scenario takes 10 s of CPU time to a minute, most
+of it to compile, and is kept as one JSON file in the folder of results: what is there is not run
+again. The summary has the median errors where the fluid model says nothing against itself,
 and elsewhere, and names what is wrong by more than 5 % (throughput) or 10 % (mean queue) untold;
 queues below one packet in the mean are counted apart, in packets. Then it has the errors of every
 level and of the recommended one, where a number that is refused is a miss, and the scenarios for
@@ -114,11 +114,8 @@ def judge(name: str) -> dict[str, Any]:
         while needed > seeds:  # at most twice
             seeds, numbers = needed, tuple(range(1, needed + 1))
             both = fc.compare(net, until=until, warmup=warmup, seeds=numbers, trajectory=whole)
-            rows = both.to_dict()["rows"]
-            needed = seeds_needed(rows) if seeds == SEEDS else seeds
-        found |= both.to_dict()
-        # the table has the queue, and its delay is that over the capacity
-        found["rows"] = [row for row in rows if not row["name"].endswith(".queueing_delay")]
+            found |= both.to_dict()
+            needed = seeds_needed(found["rows"]) if seeds == SEEDS else seeds
         for engine in ("trains", "packets"):
             if found[engine] is not None:  # a network may be one that trains refuse
                 found[engine] = {"seeds": seeds, "mean": found[engine]["mean"]}

@@ -17,8 +17,9 @@ class AbstractLoadCode(Law):
 
     lowest: Num = param(0.15, r"\eta_0", unit="1", doc="least load factor", within="(0, 1)")
     mild: Num = param(
-        0.75, r"\eta", unit="1", doc="where the increase turns additive", within="(0, 1)"
-    )
+        0.75, r"\eta", unit="1", doc="load factor where the increase turns additive",
+        within="(0, 1)",
+    )  # fmt: skip
     highest: Num = param(1.2, "u", unit="1", doc="largest load factor", within="(1, inf)")
 
     def check(self) -> None:
@@ -55,10 +56,10 @@ class ADPM(AbstractLoadCode, AbstractEstimator):
     source: ClassVar[str] = "qazi2010, section 3.2; andrew2006"
     remembers: ClassVar[bool] = True
     low_share: Num = param(
-        0.25, r"\pi_1", unit="1", doc="packets with a hash below mild", within="(0, 1)"
+        0.25, r"\pi_1", unit="1", doc="share of packets with a hash below mild", within="(0, 1)"
     )
     mild_share: Num = param(
-        0.25, r"\pi_2", unit="1", doc="packets with a hash from mild to 1", within="(0, 1)"
+        0.25, r"\pi_2", unit="1", doc="share of packets with a hash from mild to 1", within="(0, 1)"
     )
 
     def check(self) -> None:

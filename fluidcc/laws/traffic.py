@@ -23,7 +23,7 @@ _SIZE: dict[str, Any] = {"unit": "packet", "within": "(0, inf)"}
 _TIME: dict[str, Any] = {"unit": "s", "within": "(0, inf)"}
 _CUT: dict[str, Any] = {
     "unit": "1",
-    "doc": "largest over smallest size of cut_pareto",
+    "doc": "ratio of the largest size to the smallest; of cut_pareto",
     "within": "(1, 1e12]",
     "engines": _SIZED,
 }
@@ -205,17 +205,17 @@ class Sessions(AbstractOpen):
     page_gaps: str = choice(
         "pareto2", *NAMES[:4], doc="distribution of these times", engines=EVENTS
     )
-    page_shape: Num = param(2.0, "a_P", doc="shape of these times", **_SHAPE)
+    page_shape: Num = param(2.0, "a_P", doc="shape of the times from page to page", **_SHAPE)
     object_count: Num = param(3.0, "N_O", unit="1", doc="mean objects of a page", within="[1, inf)")
     object_counts: str = choice(
         "pareto2", *NAMES[:4], doc="distribution of the objects", engines=EVENTS
     )
-    count_shape: Num = param(1.5, "a_N", doc="shape of their number", **_SHAPE)
+    count_shape: Num = param(1.5, "a_N", doc="shape of the number of objects", **_SHAPE)
     object_gap: Num = param(0.1, "T_O", doc="mean time from object to object", **_TIME)
     object_gaps: str = choice(
         "pareto2", *NAMES[:4], doc="distribution of these times", engines=EVENTS
     )
-    gap_shape: Num = param(1.5, "a_O", doc="shape of these times", **_SHAPE)
+    gap_shape: Num = param(1.5, "a_O", doc="shape of the times from object to object", **_SHAPE)
     file: Num = param(12.0, "S", doc="mean size of an object", **_SIZE)
     sizes: str = choice("pareto2", *NAMES, doc="distribution of the sizes", engines=_SIZED)
     ask: Num = param(

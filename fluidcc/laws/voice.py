@@ -95,14 +95,15 @@ class Voice(Module):
         None, r"\bar n_v", unit="1", doc="mean number of calls; or give arrivals", within="[0, inf)"
     )
     arrivals: Num | None = param(
-        None, r"\lambda", unit="1/s", doc="new calls; or give calls", within="[0, inf)"
+        None, r"\lambda", unit="1/s", doc="arrival rate of calls; or give calls", within="[0, inf)"
     )
     holding: Num = param(
         100.0, r"1/\mu", unit="s", doc="mean duration of a call", within="(0, inf)"
     )
     most: Num = param(
-        float("inf"), r"n_{\max}", unit="1", doc="calls at once, with arrivals", within="[1, inf]"
-    )
+        float("inf"), r"n_{\max}", unit="1", doc="most calls at once; with arrivals",
+        within="[1, inf]",
+    )  # fmt: skip
     codec: Num = param(
         64e3, "r_v", unit="bit/s", doc="rate of a talker without headers", within="(0, inf)"
     )
@@ -110,9 +111,11 @@ class Voice(Module):
         0.3875, "a", unit="1", doc="share of time that a call talks", within="(0, 1]"
     )
     talk: Num = param(1.004, "T_a", unit="s", doc="mean talk spurt", within="(0, inf)")
-    overhead: Num = param(0.0, "h", unit="1", doc="bytes of headers per byte", within="[0, inf)")
+    overhead: Num = param(
+        0.0, "h", unit="1", doc="bytes of headers per byte of speech", within="[0, inf)"
+    )
     frame: Num = param(
-        0.02, "T_f", unit="s", doc="speech in each packet, rounded to bytes", within="(0, inf)",
+        0.02, "T_f", unit="s", doc="speech in a packet; rounded to bytes", within="(0, inf)",
         engines=("population", *EVENTS),
     )  # fmt: skip
     drain: Num = param(

@@ -17,7 +17,6 @@ from scipy.special import stdtrit
 
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine.delays import ends
-from fluidcc.packets.engine.records import HISTOGRAM_FIRST, HISTOGRAM_PARTS
 from fluidcc.packets.plan import BackgroundPlan, PacketError, Plan
 from fluidcc.quantities import LISTS, PERCENTILES, about, attributes, labels, units
 from fluidcc.result import Result, plain
@@ -202,15 +201,6 @@ def _flows(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[st
     return found
 
 
-def _percentile(counts: np.ndarray, share: float) -> float:
-    """Time [s] below which a share of the counted transfers lies, to some 0.1 %."""
-    below = np.concatenate([[0], np.cumsum(counts)])
-    if below[-1] == 0:
-        return math.nan
-    place = float(np.interp(share * below[-1], below, np.arange(len(below))))
-    return HISTOGRAM_FIRST * float(np.exp(place / HISTOGRAM_PARTS))
-
-
 def _transfers(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dict[str, Any]:
     """Metrics of the transfers of a group."""
     own = [k for k, source in enumerate(plan.sources) if source.group == group]
@@ -221,15 +211,12 @@ def _transfers(plan: Plan, group: int, before: Snapshot, after: Snapshot) -> dic
 
     count = grown("transfers")
     mean, squares = (ratio(grown(name), count) for name in ("span_sum", "span_squares"))
-    counts = (after.histograms - before.histograms)[own].sum(axis=0)
     offered = grown("offered") * 8.0 * size / span / len(plan.members(group))
     return {
         "transfers": count,
         "fct_mean": mean,
         "fct_std": _deviation(mean, squares),
-        "fct_p50": _percentile(counts, 0.5),
-        "fct_p95": _percentile(counts, 0.95),
-        "fct_p99": _percentile(counts, 0.99),
+        **_percentiles("fct", after.histograms[group] - before.histograms[group]),
         "offered": offered if own else math.nan,
     }
 
@@ -289,7 +276,7 @@ def metrics(plan: Plan, snapshots: Sequence[Snapshot]) -> Metrics:
         links[name]["queueing_delay_mean"] = ratio(total, float(counts.sum()))
         links[name] |= _percentiles("queueing_delay", counts)
     for k, name in enumerate(plan.net.flow_names):
-        flows[name] = _flows(plan, k, before, after)
+        flows[name] = _flows(plan, k, before, after) | over_route(plan, k, links)
     for k, name in enumerate(plan.net.link_names):
         own = [flows[g]["flow_goodput"] for g in _passing(plan, k)]
         links[name]["jain"] = float(jain(np.concatenate([[], *own])))
@@ -299,6 +286,12 @@ def metrics(plan: Plan, snapshots: Sequence[Snapshot]) -> Metrics:
         # voice in the queue of the flows is a part of their utilization
         link |= {"utilization": own + used, "utilization_left": ratio(own, 1.0 - used)} | voice
     return {"links": links, "flows": flows}
+
+
+def over_route(plan: Plan, group: int, links: Mapping[str, Any]) -> dict[str, float]:
+    """The queueing delay of a group: the sum of those of the links of its route."""
+    route = (links[plan.net.link_names[k]] for k in plan.net.flows[group].route)
+    return {"queueing_delay_mean": sum(link["queueing_delay_mean"] for link in route)}
 
 
 def _passing(plan: Plan, link: int) -> list[str]:

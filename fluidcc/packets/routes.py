@@ -210,7 +210,7 @@ _DEVIATIONS, _SPARE = 6, 16  # calls above the mean that are provided for at fir
 class Transfers:
     """Records of the sources of a plan, and of all sessions that they may have at a time.
 
-    `histograms` has one row of transfer times for each source; `times` is when entities first
+    `histograms` has one row of transfer times for each group; `times` is when entities first
     act [s].
     """
 
@@ -221,7 +221,7 @@ class Transfers:
         self.sources: list[Fields] = []
         self.sessions: list[Fields] = []
         self.times: dict[int, float] = {}
-        self.histograms = np.zeros((len(plan.sources), r.HISTOGRAM_SIZE), np.int32)
+        self.histograms = np.zeros((len(plan.groups), r.DELAY_SIZE), np.uint32)
         for k, source in enumerate(plan.sources):
             self._source(k, source)
 
@@ -239,7 +239,7 @@ class Transfers:
         first = len(self.sessions)
         fields: Fields = hooks.addresses | {
             "block": self._keep(hooks.block),
-            "histogram": self._keep(self.histograms[k]),
+            "histogram": self._keep(self.histograms[source.group]),
             "open": law.open,
             "waits": 1,
             "group": source.group,

@@ -124,21 +124,18 @@ def over_time(figure: "SubFigure") -> tuple["Axes", "Axes"]:
 
 
 def legend_above(ax: "Axes") -> None:
-    """A legend above an axes, if it has anything to say, clear of all that is drawn."""
+    """A legend above an axes, clear of all that is drawn."""
+    legend(ax, 99, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
+
+
+def legend(ax: "Axes", columns: int = 1, **options: Any) -> None:
+    """A legend with at most as many columns as fit, if it has anything to say; each label once."""
     handles, labels = ax.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
     if unique:
         longest = _LETTER * max(map(len, unique)) + _HANDLE
-        ax.legend(
-            unique.values(), unique, ncols=max(int(width_of(ax) / longest), 1), loc="lower left",
-            bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2,
-        )  # fmt: skip
-
-
-def legend(ax: "Axes", columns: int = 1, **options: Any) -> None:
-    """A legend, with half the columns in a narrow figure."""
-    figure: Any = ax.figure
-    ax.legend(ncols=max(columns // 2, 1) if is_narrow(figure) else columns, **options)
+        fit = max(int(width_of(ax) / longest), 1)
+        ax.legend(unique.values(), unique, ncols=min(columns, fit), **options)
 
 
 def from_zero(*axes: "Axes") -> None:

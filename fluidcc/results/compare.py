@@ -296,7 +296,8 @@ def compare(
     coarse += [] if seen else ran
     late = points >= warmup
     sides = _Sides(as_fluid(net), asked, choice, eq, noise, fluid, trains, packets, late, coarse)
-    rows = (*_link_rows(sides), *_flow_rows(net, sides))
+    links = _link_rows(sides)
+    rows = (*links, *_flow_rows(net, sides, {row.name: row for row in links}))
     message = _without_period(coarse, until / (wanted - 1)) if coarse else ""
     return Comparison(
         rows, asked, *choice, eq, noise, fluid, trains, packets, until, warmup, warnings, refused,
@@ -507,7 +508,19 @@ def _oscillation(runs: PacketRuns, name: str, coarse: bool) -> tuple[_Seen, _See
     return _over(spread), _over(seen) if 2 * len(seen) > len(runs.runs) else _UNSEEN
 
 
-def _flow_rows(net: Network, sides: _Sides) -> list[Row]:
+def _over_route(net: Network, sides: _Sides, name: str, links: Mapping[str, Row]) -> list[Row]:
+    """The queueing delay of a group over the links of its route, if these are several."""
+    route = [net.link_names[k] for k in net.flows[net.flow_names.index(name)].route]
+    if len(route) < 2:
+        return []
+    own = [links[f"links.{link}.queueing_delay"] for link in route]
+    each = ([getattr(r, level) for r in own] for level in ("equilibrium", "population", "fluid"))
+    mean, population, fluid = (None if None in values else sum(values) for values in each)
+    seen = sides.seen("flows", name, "queueing_delay")
+    return [sides.row(f"flows.{name}.queueing_delay", "s", mean, population, fluid, *seen)]
+
+
+def _flow_rows(net: Network, sides: _Sides, links: Mapping[str, Row]) -> list[Row]:
     rows, fluid = [], sides.fluid
     both = [throughputs(own) for own in (sides.eq, sides.noise.equilibrium)]
     for name, flows in zip(net.flow_names, net.flows, strict=True):
@@ -524,6 +537,7 @@ def _flow_rows(net: Network, sides: _Sides) -> list[Row]:
         seen = sides.seen("flows", name, "goodput")
         label = f"flows.{name}.goodput"
         rows.append(sides.row(label, "bit/s", mean, population, moving, *seen))
+        rows += _over_route(net, sides, name, links)
     return rows
 
 

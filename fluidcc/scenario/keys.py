@@ -57,9 +57,9 @@ _OTHERS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
                     ENGINES),
     f"{_FLOWS}.rtt": ("(0, inf), a list, or { min = ..., max = ... }", "propagation delay, both "
                       "ways; with min and max n flows with evenly spaced delays", ENGINES),
-    f"{_FLOWS}.reverse_delay": ("[0, inf), or a list", "router to source, for quenches and "
-                                "rewritten ACKs; a list has one for each link of the route",
-                                ENGINES),
+    f"{_FLOWS}.reverse_delay": ("[0, inf), or a list", "delay from router to source; for "
+                                "quenches and rewritten ACKs, a list has one for each link of the "
+                                "route", ENGINES),
     f"{_FLOWS}.route": ("list of links", "links in order; by default the only link", ENGINES),
     f"{_FLOWS}.reverse_route": ("list of links", "links that acknowledgements pass", EVENTS),
     f"{_FLOWS}.window": (_TABLE, "window law with its parameters, and those of its reaction, loss "

@@ -217,15 +217,13 @@ class Flows(Suggests, Module):
     route: tuple[int, ...] = static((0,))
     reverse_route: tuple[int, ...] = static(())
     access_delay: Num | None = param(
-        None, "f", unit="s", doc="one way, source to its first link", within="[0, inf)"
-    )
-    reverse_delay: Num | None = param(
-        None,
-        "b_r",
-        unit="s",
-        doc="router to source, for quenches and rewritten ACKs",
+        None, "f", unit="s", doc="one-way delay from the source to its first link",
         within="[0, inf)",
-    )
+    )  # fmt: skip
+    reverse_delay: Num | None = param(
+        None, "b_r", unit="s", doc="delay from router to source; for quenches and rewritten ACKs",
+        within="[0, inf)",
+    )  # fmt: skip
     access_capacity: Num = param(
         float("inf"), "C_a", unit="packet/s", doc="rate of each access link",
         within="(0, inf]", engines=EVENTS,

@@ -318,8 +318,9 @@ def pass_through(
         voice=voice, offered=s.offered + number, dropped=s.dropped + lost,
         used=s.used + whole - room,
     )  # fmt: skip
-    s = s._replace(served=jnp.minimum(s.accepted, s.served + room))
-    s, record = _serve(port, s, record, k)
+    served = jnp.minimum(s.accepted, s.served + room)
+    busy = (served - s.served) / jnp.maximum(room, _TINY)  # share of the step
+    s, record = _serve(port, s._replace(served=served), record, k)
     if port.signals or port.finite or port.lossy:
         record = record._replace(lost=write(record.lost, k, last(record.lost, k) + cut))
     if port.loads:
@@ -329,7 +330,9 @@ def pass_through(
     waits = jnp.maximum(present - 1.0, 0.0)
     s = s._replace(
         area=s.area + step * waits, squares=s.squares + step * waits**2,
-        system=s.system + step * present, system_squares=s.system_squares + step * present**2,
+        # one at a time was there in a step that leaves none
+        system=s.system + step * jnp.maximum(present, busy),
+        system_squares=s.system_squares + step * jnp.maximum(present**2, busy),
     )  # fmt: skip
     if port.ticks:
         s = _tick(port, numbers, s, number, present, now, step, u[-1])

@@ -18,7 +18,15 @@ from fluidcc.loops import Loops, NotInLoopsError
 from fluidcc.machine import card
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
-from fluidcc.packets.accounts import Metrics, PacketRuns, dataset, jain, ratio, times_of
+from fluidcc.packets.accounts import (
+    Metrics,
+    PacketRuns,
+    dataset,
+    jain,
+    over_route,
+    ratio,
+    times_of,
+)
 from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import check_times, checked_seeds, wait_for
 from fluidcc.programs import leaves, map_tree, unflatten
@@ -183,6 +191,7 @@ def _link(layout: Layout, k: int, before: _Snapshot, after: _Snapshot, lane: int
         "queue_var": grown("squares") / span - queue**2,
         "number_in_system_mean": system,
         "number_in_system_var": grown("system_squares") / span - system**2,
+        "queueing_delay_mean": ratio(grown("system"), grown("left")),  # Little's law
         "drop_fraction": ratio(grown("dropped"), grown("offered")),
         "mark_fraction": ratio(grown("marked"), grown("offered")),
         "arrivals": grown("offered"),
@@ -239,10 +248,12 @@ def _group(
 
 def _metrics(layout: Layout, before: _Snapshot, after: _Snapshot, lane: int) -> Metrics:
     net, ends = layout.plan.net, (before, after, lane)
-    return {
-        "links": {n: _link(layout, k, *ends) for k, n in enumerate(net.link_names)},
-        "flows": {n: _group(layout, g, *ends) for g, n in enumerate(net.flow_names)},
+    links = {n: _link(layout, k, *ends) for k, n in enumerate(net.link_names)}
+    flows = {
+        n: _group(layout, g, *ends) | over_route(layout.plan, g, links)
+        for g, n in enumerate(net.flow_names)
     }
+    return {"links": links, "flows": flows}
 
 
 class _Attempt(NamedTuple):

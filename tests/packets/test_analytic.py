@@ -18,6 +18,7 @@ from fluidcc import Voice, equilibrium, simulate_packets
 from fluidcc.laws import Droptail, NewReno, Threshold
 from fluidcc.laws.voice import erlang_blocking
 from fluidcc.packets.plan import PacketError
+from fluidcc.quantities import PERCENTILES
 from fluidcc.scenario.network import Start
 
 RATE = 1250.0  # packet/s
@@ -58,8 +59,7 @@ def test_poisson_packets_queue_as_they_must(sizes, load):
         assert runs.ci95["links"]["bottleneck"][name] < 0.1 * exact, name
 
 
-SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
-BIN = 2.0**-7  # width of the bins of delays over their lower end
+BIN = 2.0**-8  # width of the bins of delays over their lower end
 
 
 def waits_at_most(t, load):
@@ -93,7 +93,7 @@ def staying(sizes, load, share):
 def test_percentiles_of_the_queueing_delay_are_those_of_queueing_theory(sizes, load):
     runs = simulate_packets(poisson(load, sizes), until=320.0, warmup=20.0, seeds=range(16))
     mean, half = (p["links"]["bottleneck"] for p in (runs.mean, runs.ci95))
-    exact = {name: staying(sizes, load, share) for name, share in SHARES.items()}
+    exact = {name: staying(sizes, load, share) for name, share in PERCENTILES.items()}
     exact["mean"] = moments(load, sizes)["queue_mean"] / (load * RATE) + 1 / RATE
     for name, value in exact.items():
         metric = f"queueing_delay_{name}"
@@ -112,7 +112,7 @@ def test_percentiles_of_round_trips_are_those_of_the_queue_that_they_meet():
     )  # fmt: skip
     runs = simulate_packets(net, until=1600.0, warmup=1.0, seeds=range(12))
     without_queue = 0.8 + 1 / 12500 + 1 / RATE
-    for name, share in SHARES.items():
+    for name, share in PERCENTILES.items():
         exact = without_queue + waiting("exponential", load + 1 / 0.8 / RATE, share)
         mean, half = (p["flows"]["flows"][f"rtt_{name}"] for p in (runs.mean, runs.ci95))
         assert abs(mean - exact) < 1.5 * half + BIN * exact, name

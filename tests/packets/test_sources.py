@@ -12,6 +12,7 @@ from fluidcc.laws import Droptail, File, Files, Loss, Reno, Sessions, Web
 from fluidcc.laws.traffic import quantile
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.plan import PacketError, plan
+from fluidcc.quantities import PERCENTILES
 from fluidcc.scenario.network import Start
 
 RTT = 0.1
@@ -63,7 +64,7 @@ def test_a_transfer_takes_a_round_trip_for_the_request_and_one_for_each_window(s
     group = simulate_packets(fast(File(file=float(size))), until=5.0).runs[0]["flows"]["flows"]
     assert group["transfers"] == 1
     assert group["fct_mean"] == pytest.approx((1 + rounds) * RTT, rel=1e-4)
-    assert group["fct_p50"] == pytest.approx((1 + rounds) * RTT, rel=1 / r.HISTOGRAM_PARTS)
+    assert group["fct_p50"] == pytest.approx((1 + rounds) * RTT, rel=2.0**-r.DELAY_BITS)
     assert group["goodput"] * 5.0 == size * 8000
     assert group["active"] * 5.0 == pytest.approx((1 + rounds) * RTT, rel=1e-4)
 
@@ -146,9 +147,9 @@ def test_the_list_of_transfers_has_what_the_metrics_count():
             times, group = found.transfer_time.values[own], run["flows"][name]
             assert len(times) == group["transfers"] > 50
             assert times.mean() == pytest.approx(group["fct_mean"], rel=1e-9)
-            for metric, share in (("fct_p50", 0.5), ("fct_p95", 0.95), ("fct_p99", 0.99)):
+            for key, share in PERCENTILES.items():
                 exact = np.quantile(times, share, method="inverted_cdf")
-                assert group[metric] == pytest.approx(exact, rel=1 / r.HISTOGRAM_PARTS)
+                assert group[f"fct_{key}"] == pytest.approx(exact, rel=2.0**-r.DELAY_BITS)
             ends = found.transfer_start.values[own] + times
             assert np.all(np.diff(ends) > -1e-9) and 10.0 <= ends[0] and ends[-1] <= 60.0
     whole = runs.to_xarray()

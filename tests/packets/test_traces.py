@@ -12,6 +12,7 @@ from fluidcc import read_trace, simulate_packets
 from fluidcc.laws import Droptail
 from fluidcc.packets.plan import PacketError
 from fluidcc.packets.traces import COLUMNS, EVENTS
+from fluidcc.quantities import PERCENTILES
 
 SPAN = {"until": 12.0, "seeds": (5,)}
 
@@ -181,9 +182,9 @@ def test_percentiles_of_queueing_delays_are_those_of_the_trace(traced):
         )  # fmt: skip
         delays = leave - enter[: len(leave)]
         found = runs.runs[0]["links"][name]
-        for key, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99_9", 0.999)):
+        for key, share in PERCENTILES.items():
             exact = np.quantile(delays, share, method="inverted_cdf")
-            assert found[f"queueing_delay_{key}"] == pytest.approx(exact, rel=2**-7, abs=1e-8), key
+            assert found[f"queueing_delay_{key}"] == pytest.approx(exact, rel=2**-8, abs=1e-8), key
         assert found["queueing_delay_mean"] == pytest.approx(delays.mean(), rel=1e-9)
 
 

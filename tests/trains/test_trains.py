@@ -377,6 +377,34 @@ def test_small_noise_is_that_of_the_linear_model():
     assert abs(mean - noise.mean) < 0.01 * noise.mean + wide
 
 
+# -- Queueing delays
+@pytest.mark.parametrize(("count", "window", "delay"), [(10, 20.0, 0.06), (1, 1.0, 1 / 1250.0)])
+def test_queueing_delays_are_what_windows_leave_of_the_round_trip(count, window, delay):
+    """Windows over capacity less propagation; a packet alone has its own transmission."""
+    group = flows(count, window=NewReno(max_window=window))
+    net = dumbbell(Droptail(), group, buffer=math.inf)
+    runs = fc.simulate_trains(net, until=40.0, warmup=20.0, seeds=(1, 2))
+    link, own = runs.mean["links"]["bottleneck"], runs.mean["flows"]["flows"]
+    assert link["queueing_delay_mean"] == pytest.approx(delay, rel=0.01)
+    assert own["queueing_delay_mean"] == link["queueing_delay_mean"]
+    assert own["rtt_mean"] == pytest.approx(0.1 + delay, rel=0.01)
+
+
+def test_queueing_delays_of_a_route_are_those_of_packets():
+    """A chain whose last three links are idle most of the time: a transmission of 0.8 ms each."""
+    net = fc.load("govindaswamy2012/red_ecn")
+    span = {"until": 60.0, "warmup": 20.0, "seeds": SEEDS}
+    trains, packets = fc.simulate_trains(net, **span), fc.simulate_packets(net, **span)
+    for place in (("links", "ingress"), ("flows", "tcp")):
+        assert near(trains, packets, (*place, "queueing_delay_mean"), 0.02), place
+    for runs in (trains, packets):
+        links = runs.mean["links"]
+        for name in ("second", "third", "egress"):
+            assert links[name]["queueing_delay_mean"] == pytest.approx(8e-4, rel=1e-6)
+        total = sum(link["queueing_delay_mean"] for link in links.values())
+        assert runs.mean["flows"]["tcp"]["queueing_delay_mean"] == pytest.approx(total)
+
+
 # -- What else is on links
 @pytest.mark.parametrize(
     "link",
@@ -391,7 +419,8 @@ def test_flows_get_what_other_traffic_leaves(link):
     span = {"until": 40.0, "warmup": 10.0, "seeds": SEEDS}
     alone = fc.simulate_trains(lossy(), **span)
     trains, packets = (f(lossy(**link), **span) for f in (fc.simulate_trains, fc.simulate_packets))
-    for place in (("links", "bottleneck", "utilization"), ("flows", "flows", "goodput")):
+    own = (("links", "bottleneck", name) for name in ("utilization", "queueing_delay_mean"))
+    for place in (*own, ("flows", "flows", "goodput")):
         assert near(trains, packets, place, 0.05), place
     goodput = ("flows", "flows", "goodput")
     assert metric(trains, goodput)[0] < 0.95 * metric(alone, goodput)[0]

@@ -26,7 +26,7 @@ class ReceiverWindow(AbstractFeedback):
         0.0,
         r"\rho",
         unit="1",
-        doc="0 if a modified ACK costs one packet of flight, 1 if all but one",
+        doc="weight of the largest cut by a modified ACK; 0 is one packet of flight, 1 all but one",
         engines=("fluid",),
         within="[0, 1]",
     )

@@ -17,19 +17,22 @@ class AbstractAdaptiveRED(AbstractRED):
     """
 
     p = state("p_max", r"p_{\max}", unit="1", doc="present p_max", within="[0, 1]")
-    p_max: Num = param(0.1, "p_0", unit="1", doc="p_max at the start", within="(0, 1]")
+    p_max: Num = param(
+        0.1, "p_0", unit="1", doc="initial marking probability at max_th", within="(0, 1]"
+    )
     interval: Num = param(
         0.5, "D", unit="s", doc="time between two steps of p_max", within="(0, inf)"
     )
     increase: Num = param(
-        0.01, "a", unit="1", doc="largest step up; at most a quarter of p_max", within="(0, 1]"
-    )
-    decrease: Num = param(0.9, "b", unit="1", doc="factor of a step down", within="(0, 1]")
+        0.01, "a", unit="1", doc="largest step up of p_max; at most a quarter of it",
+        within="(0, 1]",
+    )  # fmt: skip
+    decrease: Num = param(0.9, "b", unit="1", doc="factor of p_max in a step down", within="(0, 1]")
     lowest: Num = param(
-        0.01, r"p_{\mathrm{low}}", unit="1", doc="p_max that steps down stop at", within="[0, 1]"
+        0.01, r"p_{\mathrm{low}}", unit="1", doc="lower bound of p_max", within="[0, 1]"
     )
     highest: Num = param(
-        0.5, r"p_{\mathrm{high}}", unit="1", doc="p_max that steps up stop at", within="[0, 1]"
+        0.5, r"p_{\mathrm{high}}", unit="1", doc="upper bound of p_max", within="[0, 1]"
     )
     target: str = choice(
         "single", "single", "band",

@@ -23,13 +23,15 @@ class BLUE(AbstractQueueLaw):
     zero_order_hold: ClassVar[bool] = True
     waits: ClassVar[bool] = True
     p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
-    increase: Num = param(0.02, "d_1", unit="1", doc="step up", within="(0, 1]")
-    decrease: Num = param(0.002, "d_2", unit="1", doc="step down", within="(0, 1]")
+    increase: Num = param(0.02, "d_1", unit="1", doc="step up of the probability", within="(0, 1]")
+    decrease: Num = param(
+        0.002, "d_2", unit="1", doc="step down of the probability", within="(0, 1]"
+    )
     threshold: Num = param(
-        50.0, "L", unit="packet", doc="queue that is long; the buffer, if losses trigger",
+        50.0, "L", unit="packet", doc="threshold of a long queue; the buffer, if losses trigger",
         within="(0, inf)",
     )  # fmt: skip
-    freeze_time: Num = param(0.1, "F", unit="s", doc="time between steps", within="(0, inf)")
+    freeze_time: Num = param(0.1, "F", unit="s", doc="least time between steps", within="(0, inf)")
     trigger: str = choice(
         "queue", "queue", "loss", doc="steps up: by a queue above the threshold, or reaching it"
     )

@@ -21,12 +21,12 @@ class PI(AbstractQueueLaw):
     p = state(0.0, "p", unit="1", doc="marking probability", within="[0, 1]")
     before = state("average", "q_0", unit="packet", doc="queue at the last sample")
     k_pi: Num = param(
-        9.64e-6, r"K_{\mathrm{PI}}", unit="1/(packet s)", doc="gain of the integral",
+        9.64e-6, r"K_{\mathrm{PI}}", unit="1/(packet s)", doc="integral gain",
         within="(0, inf)",
     )  # fmt: skip
     z: Num = param(0.53, "z", unit="rad/s", doc="zero of the controller", within="(0, inf)")
     q_ref: Num = param(
-        175.0, r"q_{\mathrm{ref}}", unit="packet", doc="queue aimed at", within="[0, inf)"
+        175.0, r"q_{\mathrm{ref}}", unit="packet", doc="target queue", within="[0, inf)"
     )
     interval: Num = param(1 / 160, "D", unit="s", doc="time between samples", within="(0, inf)")
 

@@ -28,11 +28,13 @@ class AbstractRED(AbstractQueueLaw):
 
     v = state("average", "v", unit="packet", doc="average queue")
     min_th: Num = param(
-        25.0, r"q_{\min}", unit="packet", doc="average where marking starts", within="[0, inf)"
-    )
+        25.0, r"q_{\min}", unit="packet", doc="lower threshold of the average queue",
+        within="[0, inf)",
+    )  # fmt: skip
     max_th: Num = param(
-        75.0, r"q_{\max}", unit="packet", doc="average where it reaches p_max", within="(0, inf)"
-    )
+        75.0, r"q_{\max}", unit="packet", doc="upper threshold of the average queue",
+        within="(0, inf)",
+    )  # fmt: skip
     p_max: Num = param(
         0.1, r"p_{\max}", unit="1", doc="marking probability at max_th", within="(0, 1]"
     )

@@ -28,7 +28,7 @@ class REM(AbstractQueueLaw):
     )
     phi: Num = param(1.001, r"\phi", unit="1", doc="base of the marking", within="(1, inf)")
     q_ref: Num = param(
-        20.0, r"q_{\mathrm{ref}}", unit="packet", doc="queue aimed at", within="[0, inf)"
+        20.0, r"q_{\mathrm{ref}}", unit="packet", doc="target queue", within="[0, inf)"
     )
     interval: Num = param(0.002, "D", unit="s", doc="time between samples", within="(0, inf)")
 

@@ -22,7 +22,7 @@ class Binomial(AbstractPolynomial):
         1.0, "a", unit="packet", doc="increase per round trip at w = 1", within="(0, inf)"
     )
     b: Num = param(1.0, "b", unit="packet", doc="decrease per mark at w = 1", within="(0, inf)")
-    k: Num = param(0.5, "k", unit="1", doc="exponent of the increase, falling", within="[0, 10]")
+    k: Num = param(0.5, "k", unit="1", doc="exponent by which the increase falls", within="[0, 10]")
     l: Num = param(0.5, "l", unit="1", doc="exponent of the decrease", within="[0, 10]")  # noqa: E741
 
     @property

@@ -37,10 +37,11 @@ class BMCC(AbstractLoadCode, AbstractWindowLaw):
         0.35, r"\kappa_2", unit="1", doc="gain of the multiplicative increase", within="(0, 1)"
     )
     beta_min: Num = param(
-        0.65, r"\beta_{\min}", unit="1", doc="share kept at the largest load", within="(0, 1)"
-    )
+        0.65, r"\beta_{\min}", unit="1", doc="window share kept at the largest load",
+        within="(0, 1)",
+    )  # fmt: skip
     beta_max: Num = param(
-        0.875, r"\beta_{\max}", unit="1", doc="share kept at full load", within="(0, 1)"
+        0.875, r"\beta_{\max}", unit="1", doc="window share kept at full load", within="(0, 1)"
     )
     md: str = choice("per_tp", "per_tp", "per_rtt", doc="how often the window decreases")
     needs_mark: bool = choice(False, doc="decrease for (11) marks alone")

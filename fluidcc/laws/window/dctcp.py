@@ -22,7 +22,9 @@ class DCTCP(AbstractWindowLaw):
     alpha = state(  # from 1, as RFC 8257 has it
         1.0, r"\alpha", unit="1", doc="estimated share of marked packets", within="[0, 1]"
     )
-    g: Num = param(1 / 16, "g", unit="1", doc="weight of one window's share", within="(0, 1)")
+    g: Num = param(
+        1 / 16, "g", unit="1", doc="weight of one window's share of marks", within="(0, 1)"
+    )
 
     def on_ack(self, s: State, ack: Ack) -> State:
         """Grow by one packet per window of ACKs, as TCP does."""

@@ -59,7 +59,7 @@ class Polynomial(AbstractPolynomial):
     )
     c2: Num = param(0.5, "c_2", unit="packet", doc="decrease per mark at w = 1", within="(0, inf)")
     beta: Num = param(
-        1.0, r"\beta", unit="1", doc="exponent of the decrease, above alpha", within="[-10, 10]"
+        1.0, r"\beta", unit="1", doc="exponent of the decrease; above alpha", within="[-10, 10]"
     )
 
     def check(self) -> None:

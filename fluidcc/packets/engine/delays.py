@@ -1,4 +1,6 @@
-"""Histograms of delays, by the bits of the numbers: a bin is 2^-7 of its lower end wide, 0.8 %."""
+"""Histograms of delays and transfer times, by the bits of the numbers: a bin is as wide as 2^-8, or
+0.4 %, of its power of 2.
+"""
 
 import numpy as np
 

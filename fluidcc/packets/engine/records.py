@@ -70,12 +70,10 @@ E_ESTIMATE, E_HASHED, E_LOAD, E_PARAMETERS = range(4)
 # of a source's: parameters follow
 U_UNIFORM, U_RESULT = range(2)
 
-# histogram of transfer times: the shortest distinguished [s], bins per factor e, number of bins
-HISTOGRAM_FIRST, HISTOGRAM_PARTS, HISTOGRAM_SIZE = 1e-6, 250, 6144
-
-# histograms of delays: bins by the exponent and first bits of the number, 2^DELAY_BITS of them for
-# each power of 2 from 2^DELAY_FIRST s (7 ns) to 2^DELAY_LAST s, after one for what is shorter
-DELAY_BITS, DELAY_FIRST, DELAY_LAST = 7, -27, 12
+# histograms of delays and transfer times: bins by the exponent and first bits of the number,
+# 2^DELAY_BITS of them for each power of 2 from 2^DELAY_FIRST s (7 ns) to 2^DELAY_LAST s (18 h),
+# after one for what is shorter
+DELAY_BITS, DELAY_FIRST, DELAY_LAST = 8, -27, 16
 DELAY_SIZE = 1 + ((DELAY_LAST - DELAY_FIRST) << DELAY_BITS)
 
 

@@ -16,6 +16,7 @@ import math
 
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import allocate, release, schedule
+from fluidcc.packets.engine.delays import count_delay
 from fluidcc.packets.engine.endpoints import start_connection
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled
@@ -173,9 +174,7 @@ def _record_transfer(s, source, flow):
     source.transfers += 1
     source.span_sum += span
     source.span_squares += span * span
-    slot = int(r.HISTOGRAM_PARTS * math.log(max(span, r.HISTOGRAM_FIRST) / r.HISTOGRAM_FIRST))
-    entry = r.index_at(source.histogram, min(slot, r.HISTOGRAM_SIZE - 1))
-    entry.value = entry.value + 1
+    count_delay(source.histogram, span)
 
 
 @compiled

@@ -184,8 +184,8 @@ class FluctuationsView(View):
             q = np.linspace(low, high, 200)
             below = [NormalDist(queue.mean, queue.std).cdf(v) for v in q]
             share.plot(q, below, label=name)
-            ends = (max(queue.mean + k * queue.std, 0.0) for k in (-2.0, 2.0))
-            share.axvspan(*ends, alpha=PALE, label="mean ± 2 std")
+            ends = queue.quantiles[0.05], queue.quantiles[0.95]
+            share.axvspan(*ends, alpha=PALE, label="5 to 95 % of the time")
         drawn = [found.links[name] for name in found.density]
         add_delay(share, ((v.queue.mean, v.queueing_delay.mean) for v in drawn), "x")
         share.set(xlabel="queue [packet]", ylabel="share of the time below [1]", ylim=(0, 1))

@@ -1,6 +1,7 @@
 """Views of trajectories, packet runs, comparisons, derivatives and window distributions."""
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,10 @@ from fluidcc.results.axes import (
     from_zero_late,
     is_narrow,
     legend,
+    legend_above,
     over_time,
+    width_of,
+    wrapped,
 )
 from fluidcc.results.blocks import (
     Block,
@@ -49,7 +53,7 @@ _MAIN = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput")
 _LINES = 7  # most components of a solution, or classes of transfers, in a picture
 _ROW = 4  # panels that take two rows
 _THIN = 30  # most flows of a group with a line
-_BANDS = {"p50": "median", "p95": "to 95 %", "p99": "to 99 %", "p99_9": "to 99.9 %"}
+_BANDS = {"p50": "median", "p5": "5 to 95 %", "p95": "", "p99": "to 99 %", "p99_9": "to 99.9 %"}
 
 
 def ended(run: Any) -> Block:
@@ -253,12 +257,12 @@ class PacketsView(View):
         marks = [self._means("links", f"queueing_delay_{p}") for p in _BANDS]
         unit, all_marks = in_unit("s", *(mark for row in marks for mark in row))
         values = np.array([mark.value for mark in all_marks], float).reshape(len(marks), -1)
-        names = list(self.found.mean["links"])
-        for upper, width, label in zip(
-            values[1:], (5, 3, 1), list(_BANDS.values())[1:], strict=True
-        ):
-            ax.vlines(names, values[0], upper, color="C0", linewidth=width, alpha=0.5, label=label)
-        ax.plot(names, values[0], "o", color="C0", label=_BANDS["p50"])
+        names, (median, *ends) = list(self.found.mean["links"]), values
+        labels = filter(None, list(_BANDS.values())[1:])
+        bars = zip(itertools.pairwise(ends), (5, 3, 1), labels, strict=True)
+        for (low, high), width, label in bars:
+            ax.vlines(names, low, high, color="C0", linewidth=width, alpha=0.5, label=label)
+        ax.plot(names, median, "o", color="C0", label=_BANDS["p50"])
         ax.set(xlabel="link", ylabel=with_unit("queueing delay", unit))
         ax.margins(x=0.3)
         from_zero(ax)
@@ -347,7 +351,7 @@ _DIFFERENCES = {
 class ComparisonView(View):
     """The levels of description side by side."""
 
-    size = (6.6, 1)
+    size = (7.0, 1.3)  # taller in a narrow picture
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """All levels, the one to trust, and the validity warnings of the fluid model."""
@@ -405,6 +409,7 @@ class ComparisonView(View):
     def draw(self, figure: "SubFigure") -> None:
         """Queues and windows over time, goodputs, and all relative differences."""
         narrow, both = is_narrow(figure), self.found
+        figure.suptitle(both.equilibrium.net.title)
         above = [_queues] + [_windows] * bool(_courses(both))
         below = [_goodputs] + [_differences] * (both.packets is not None)
         count = 1 if narrow else len(below)
@@ -437,35 +442,41 @@ def _one_run(runs: Any, variable: str, label: str) -> Any:
 
 
 def _queues(ax: "Axes", both: Any) -> None:
-    rows = {row.name: row for row in both.rows}
-    for k, name in enumerate(both.equilibrium.links):
+    rows, links = {row.name: row for row in both.rows}, both.equilibrium.links
+    for k, name in enumerate(links):
+        of = f"{name}: " if len(links) > 1 else ""
         series = _one_run(both.packets or both.trains, "link_number_in_system", name)
         faint = _colour(k, "packets" if both.packets else "trains")
         ax.plot(*series, linestyle="-", color=faint, linewidth=0.5, alpha=2 * PALE)
         if both.fluid is not None:
             queue, colour = both.fluid.links[name].queue, _colour(k, "mean")
-            ax.plot(both.fluid.time, queue, "-", color=colour, label=f"{name}: fluid")
+            ax.plot(both.fluid.time, queue, "-", color=colour, label=f"{of}fluid")
         row, span = rows[f"links.{name}.queue"], [both.warmup, both.until]
         for level, style in (("packets", "--"), ("trains", "-.")):
             mean, half = (getattr(row, field) for field in COLUMNS[level])
             if mean is not None:
                 half, colour = half or 0.0, _colour(k, level)
                 ax.fill_between(span, mean - half, mean + half, color=colour, alpha=2 * PALE)
-                label = f"{name}: {level}, mean and 95 %"
+                label = f"{of}{level}, mean and 95 %"
                 ax.plot(span, [mean, mean], style, color=colour, label=label)
         if row.equilibrium is not None:
-            ax.axhline(row.equilibrium, color="0.3", linestyle=":", label=f"{name}: equilibrium")
+            ax.axhline(row.equilibrium, color="0.3", linestyle=":", label="equilibrium")
         if row.population is not None:
-            ax.axhline(row.population, color="0.5", linestyle="--", label=f"{name}: population")
-            spread = rows[f"{row.name}_std"].population
-            if spread is not None:
-                ends = (max(row.population + side * spread, 0.0) for side in (-2, 2))
-                ax.axhspan(*ends, color="0.3", alpha=PALE / 2, label=f"{name}: ± 2 std")
-    ax.set(title=both.equilibrium.net.title, ylabel=axis_label("links", "queue"))
-    add_delay(ax, ((v.queue, v.queueing_delay) for v in both.equilibrium.links.values()))
+            ax.axhline(row.population, color="0.5", linestyle="--", label="population")
+            shares = both.population.links[name].queue.quantiles
+            if shares:
+                label = "population, 5 to 95 %"
+                ax.axhspan(shares[0.05], shares[0.95], color="0.3", alpha=PALE / 2, label=label)
+        if both.packets and len(links) == 1:
+            rate, found = float(both.equilibrium.net.links[k].capacity), both.packets.mean["links"]
+            low, high = (rate * found[name][f"queueing_delay_{p}"] for p in ("p5", "p95"))
+            own = {"color": _colour(k, "packets"), "alpha": PALE, "label": "packets, 5 to 95 %"}
+            ax.fill_between(span, [low, low], [high, high], **own)
+    ax.set_ylabel(axis_label("links", "queue"))
+    add_delay(ax, ((v.queue, v.queueing_delay) for v in links.values()))
     ax.set_xlim(0.0, both.until)
     from_zero(ax)
-    legend(ax, 3)
+    legend_above(ax)
 
 
 def _courses(both: Any) -> list[tuple[str, Any, Any, str, float]]:
@@ -490,7 +501,7 @@ def _windows(ax: "Axes", both: Any) -> None:
         ax.plot(times, values, "-", color=colour, linewidth=width, label=label)
     ax.set_ylabel(axis_label("flows", "window"))
     from_zero_late(ax, both.warmup)
-    legend(ax, min(len(both.equilibrium.flows), 3))
+    legend_above(ax)
 
 
 def _goodputs(ax: "Axes", both: Any) -> None:
@@ -510,7 +521,7 @@ def _goodputs(ax: "Axes", both: Any) -> None:
     ax.set(xlabel="group of flows", ylabel=f"goodput of a flow [{unit}]")
     ax.grid(visible=False, axis="x")
     from_zero(ax)
-    legend(ax, 2)
+    legend_above(ax)
 
 
 def _scaled(value: float | None, scale: float, none: float) -> float:
@@ -535,10 +546,10 @@ def _differences(ax: "Axes", both: Any) -> None:
         colour, label = _LEVEL_COLOURS[level], f"{level}{', to trust' * (level == both.level)}"
         ax.errorbar([100 * d for d in off], places, xerr=halves, fmt="o", color=colour, label=label)
     ax.set_yticks(range(len(rows)), [" ".join(row.name.split(".")[1:]) for row in rows])
-    ax.set(xlabel="relative to packets [%]", ylabel="quantity")
-    ax.set_title("with 95 % intervals of the packets")
+    label = wrapped("relative to packets, with 95 % intervals [%]", width_of(ax))
+    ax.set(xlabel=label, ylabel="quantity")
     ax.margins(y=0.15)
-    ax.legend(loc="lower left")
+    legend_above(ax)
 
 
 class GradientView(View):
