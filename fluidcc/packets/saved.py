@@ -77,9 +77,9 @@ def write_states(path: Path, net: Network, time: float, states: Mapping[int, Sta
 def read_states(path: Path, net: Network) -> Saved:
     """The states in a file, for a network to go on from.
 
-    The network may have other numbers than the one that was saved if nothing but the rules of its
-    laws reads them. Raises PacketError for a file that is none,
-    or damaged, and for states of another network or version, with the differences.
+    Numbers that nothing but the rules of laws reads may differ from the network that was saved.
+    Raises PacketError for a file that is none, or damaged, and for states of another network or
+    version, with the differences.
     """
     try:
         head, _, body = path.read_bytes().partition(b"\n")

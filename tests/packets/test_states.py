@@ -101,7 +101,7 @@ def test_parameters_of_rules_may_change_from_a_state_on(tmp_path):
     [
         ({"flow.n": 50}, "flows.tcp.n is 50, there 60; only parameters"),
         ({"link.capacity": 4000.0}, "links.bottleneck.capacity is 4000, there 3750"),
-        ({"flow.window.max_window": 9.0, "flow.rtt": 0.5}, "flows.tcp.rtt is .*; flows.tcp.window"),
+        ({"flow.window.max_window": 99.0, "flow.rtt": 0.5}, "flows.tcp.rtt is .*; flows.tcp.win"),
         ({"link.queue.law": "droptail"}, "links.bottleneck.queue.law is droptail, there red"),
         ({"flow.window.law": "newreno"}, "flows.tcp.window.law is newreno, there reno"),
     ],
