@@ -408,8 +408,9 @@ def _runs(
 
 
 def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> None:
-    """Note what a run writes over time, on a grid."""
-    records = [f"--{name}" for name in ("sample", "trace") if name in options]
+    """Note what a run writes, on a grid."""
+    names = ("sample", "trace", "save_state")
+    records = [f"--{name.replace('_', '-')}" for name in names if name in options]
     if records and task.axes and not task.chunked:
         faults.add(" and ".join(records), "", "no --over", "a grid of points")
 
@@ -419,13 +420,16 @@ def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> N
     {
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS, "sample": _SAMPLE,
         "trace": file("Write the first seed's run: all events (.csv), or packets (.pcap)."),
-        "initial": text("STATE", "Begin at the equilibrium, with its windows and queues."),
+        "initial": text(
+            "equilibrium|FILE", "Begin at the equilibrium, or go on from states of --save-state."
+        ),
+        "save_state": file("Write the states of all runs at their end (.state), for --initial."),
     },
-    reports=True, alone=("trace",),
+    reports=True, alone=("trace", "save_state"),
 )  # fmt: skip
 def _packets(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, sample: str | None,
-    trace: Path | None, initial: str | None,
+    trace: Path | None, initial: str | None, save_state: Path | None,
 ) -> Options:  # fmt: skip
     """The packet-level simulation, with intervals."""
     options = _runs(task, faults, until, warmup, seeds, sample)
@@ -434,10 +438,17 @@ def _packets(
         if task.out is not None and task.out.resolve() == trace.resolve():
             faults.add("--trace", "", "another file than that of --out", f"'{trace}' for both")
         options["trace"] = trace
-    if initial is not None:
-        if initial != "equilibrium":
-            faults.add("--initial", "", "equilibrium", f"{initial!r}")
+    if save_state is not None:
+        check_file("--save-state", save_state, (".state",), faults)
+        options["save_state"] = save_state
+    if initial == "equilibrium":
         options["initial"] = fluidcc.equilibrium
+    elif initial is not None:
+        if not Path(initial).is_file():
+            faults.add("--initial", "", "equilibrium, or a file of --save-state", f"{initial!r}")
+        options["initial"] = Path(initial)
+        if not warmup:
+            options["warmup"] = 0.0  # the time of the states
     _refuse_records(task, faults, options)
     if task.net is not None and not faults.found:
         _announce(task, options)
@@ -450,7 +461,7 @@ _LONG = 600.0  # s
 def _announce(task: Task, options: Mapping[str, Any]) -> None:
     """Say on stderr that packet runs will take long, before they start."""
     from fluidcc.machine import threads
-    from fluidcc.model.advice import packet_time
+    from fluidcc.packets.budget import packet_time
 
     points = math.prod(map(len, task.axes.values()))
     taken = points * packet_time(task.net, options["until"], len(options["seeds"]))

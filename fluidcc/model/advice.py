@@ -1,6 +1,5 @@
 """Warnings about networks that are valid but probably not intended."""
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -8,7 +7,6 @@ import numpy as np
 from fluidcc.laws.law import Law
 from fluidcc.laws.load_code import AbstractLoadCode
 from fluidcc.laws.parameters import infos
-from fluidcc.machine import threads
 from fluidcc.model.fluid import open_load
 from fluidcc.scenario.network import (
     Flows,
@@ -112,22 +110,3 @@ def _unlike(law: Law, other: Law, names: tuple[str, ...], label: str) -> Iterato
             unit = infos(law)[name].unit
             a, b = (f"{float(v):g}" + ("" if unit == "1" else f" {unit}") for v in (a, b))
             yield f"{name} of {law.name} is {a}, that of {label} is {b}"
-
-
-_PACKETS_A_SECOND = 2.5e6  # by one processor, as measured for 25 flows at one link
-
-
-def packet_time(net: Network, until: float, runs: int) -> float:
-    """About how long packet runs take on the processors of this machine [s], if the links are as
-    full as windows and capacities allow.
-    """
-    sent = np.zeros(len(net.links))
-    for flows in net.flows:
-        rate = np.sum(np.asarray(flows.n) * float(flows.window.max_window) / np.asarray(flows.rtt))
-        sent[list(flows.route)] += rate
-    packets = sum(
-        min(rate + float(link.cross), float(link.capacity))
-        for rate, link in zip(sent, net.links, strict=True)
-    )
-    turns = math.ceil(runs / threads())
-    return packets * until * turns / _PACKETS_A_SECOND

@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine.delays import ends
+from fluidcc.packets.hooks import entry_points
 from fluidcc.packets.plan import BackgroundPlan, PacketError, Plan
 from fluidcc.quantities import LISTS, PERCENTILES, about, attributes, labels, units
 from fluidcc.result import Result, plain
@@ -60,19 +61,27 @@ class Snapshot(NamedTuple):
 
 
 def snapshot(simulation: Simulation, time: float) -> Snapshot:
-    """Copy the accounts, and start afresh with the largest queues."""
+    """The accounts at a time, which no event has passed; it starts afresh with the largest queues.
+
+    Accounts are brought up to the time in the copy alone: rounding does not depend on such times.
+    """
+    moved = simulation.ports, simulation.flows, simulation.classes, simulation.voices
+    before = [records.copy() for records in moved]
+    entry_points()[1](simulation.address, time)
     links = simulation.ports[: len(simulation.plan.net.links)]
     ports, flows = links.copy(), repack_fields(simulation.flows[_ACCOUNTS])
+    voices, classes = simulation.voices.copy(), simulation.classes.copy()
+    for records, kept in zip(moved, before, strict=True):
+        records[...] = kept
     links["largest"] = links["count"]
     links["largest_bytes"] = links["bytes"]
     links["largest_system"] = links["count"] + links["busy"]
     others = (
-        simulation.voices, simulation.classes, simulation.sources, simulation.histograms,
-        simulation.delays, simulation.rtts,
+        simulation.sources, simulation.histograms, simulation.delays, simulation.rtts,
         ports["arrivals"][:, None] if len(simulation.groups) == 1 else simulation.arrivals,
     )  # fmt: skip
     copies = (accounts.copy() for accounts in others)
-    return Snapshot(time, ports, flows, *copies, delivered=delivered(simulation))
+    return Snapshot(time, ports, flows, voices, classes, *copies, delivered=delivered(simulation))
 
 
 def delivered(simulation: Simulation) -> np.ndarray:
@@ -305,22 +314,26 @@ Series = Mapping[str, np.ndarray]
 _MOST = 20_000_000  # numbers in all series together
 
 
-def sample_times(plan: Plan, period: float | None, until: float, runs: int) -> np.ndarray:
-    """Times 0, `period`, 2 `period` ... up to `until` [s]; none if `period` is None.
+def sample_times(
+    plan: Plan, period: float | None, until: float, runs: int, since: float = 0.0
+) -> np.ndarray:
+    """Times 0, `period`, 2 `period` ... from `since` up to `until` [s]; none if `period` is None.
 
     Raises PacketError for a period that is not positive, or that asks for too many numbers.
     """
     if period is None:
         return np.zeros(0)
-    if not (math.isfinite(period) and 0 < period <= until):
-        raise PacketError(f"sample: expected a time in (0, until] in s, got {period!r}")
-    if period < shortest(plan, until, runs):
-        least = _rounded_up(shortest(plan, until, runs))
+    if not (math.isfinite(period) and 0 < period <= until - since):
+        most = "until" if since == 0 else f"{until - since:g}"
+        raise PacketError(f"sample: expected a time in (0, {most}] in s, got {period!r}")
+    if period < shortest(plan, until - since, runs):
+        least = _rounded_up(shortest(plan, until - since, runs))
         raise PacketError(
             f"sample: expected at least {least:g} s, or fewer seeds, which makes "
             f"{_MOST} numbers, got {period:g} s"
         )
-    return times_of(period, until)
+    times = times_of(period, until)
+    return times[times >= since]
 
 
 def times_of(period: float, until: float) -> np.ndarray:
@@ -453,9 +466,9 @@ def dataset(
     return xr.Dataset(variables, {k: v for k, v in coordinates.items() if k in known})
 
 
-def jain_by_scale(plan: Plan, series: "Dataset", warmup: float) -> "Dataset":
-    """The series with Jain's index over all flows of a link in windows of 1, 10, 100 ... samples
-    after the warm-up: its mean over the windows in which something was received.
+def jain_by_scale(plan: Plan, series: "Dataset", warmup: float, period: float) -> "Dataset":
+    """The series, of such a period [s], with Jain's index over all flows of a link in windows of
+    1, 10, 100 ... samples after the warm-up: its mean over windows in which something was received.
     """
     rates = series["flow_goodput_sampled"].values  # of the time before each sample
     times = series["time"].values
@@ -473,7 +486,7 @@ def jain_by_scale(plan: Plan, series: "Dataset", warmup: float) -> "Dataset":
             known = np.isfinite(indices)
             found[:, j, k] = _ratio(np.where(known, indices, 0.0).sum(axis=1), known.sum(axis=1))
     name = "link_jain_by_scale"
-    scales = ("scale", times[1] * np.array(counts), about("scale"))
+    scales = ("scale", period * np.array(counts), about("scale"))
     variable = (("seed", "scale", "link"), found, attributes("links", name))
     return series.assign({name: variable}).assign_coords(scale=scales)
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import weakref
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from fluidcc.scenario.network import repeated
 _MOST_BYTES = 4e9  # of the pool, rings and scoreboards of a run
 _MOST_LISTED = 1 << 17  # transfers of a run, 3 MB
 _SHORTEST_TICK = 1e-9  # s, on average
+_OF_TRACES = {"traced", "trace_size", "traced_window", "traced_ssthresh"}
 
 TOO_MANY_IN_FLIGHT = (
     "more packets are under way than any estimate allows; give the links a finite buffer or the "
@@ -65,13 +67,16 @@ def _hold(arrays: list[np.ndarray], array: np.ndarray) -> int:
 class Simulation:
     """Owner of the arrays of one run; the run must hold on to it while the engine works.
 
-    `close()`, after which it must not run, leaves its memory to others; so does its end.
+    `pool` is the least number of packets that it has room for. `close()`, after which it must not
+    run, leaves its memory to others; so does its end.
     """
 
     def __init__(
-        self, plan: Plan, seed: int, elide: bool, scale: int = 1, initial: Initial | None = None
-    ) -> None:
-        self.plan, self.seed, self.elide, self._initial = plan, seed, elide, initial
+        self, plan: Plan, seed: int, elide: bool, scale: int = 1, initial: Initial | None = None,
+        pool: int = 0,
+    ) -> None:  # fmt: skip
+        self.plan, self.seed, self.elide, self.scale = plan, seed, elide, scale
+        self._initial = initial
         self._keep: list[np.ndarray] = []
         self._array = functools.partial(_hold, self._keep)  # a bound method would be a cycle
         self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
@@ -94,7 +99,7 @@ class Simulation:
         self.ports = _records(r.PORT_RECORD, self._routes.ports)  # those of links first
         self.arrivals = np.zeros((len(plan.net.links), len(self.groups)), np.int64)
         self.classes, self.histograms = self._background.classes, self._transfers.histograms
-        sizes = self._sizes(scale)
+        sizes = self._sizes(scale, pool)
         try:
             self.state = self._simulation(*sizes)
         except MemoryError:
@@ -112,6 +117,34 @@ class Simulation:
         """Bytes of state."""
         return sum(array.nbytes for array in self._keep)
 
+    def _moving(self) -> Iterator[np.ndarray]:
+        """All numbers of the run but addresses, the parameters of laws, and those of a trace."""
+        for array in (*self._keep, self.classes):
+            if fields := array.dtype.names:
+                own = r.ADDRESSES[array.dtype] | _OF_TRACES
+                yield from (array[name] for name in fields if name not in own)
+            else:
+                yield array
+
+    def dump(self) -> bytes:
+        """The state of the run."""
+        return b"".join(part.tobytes() for part in self._moving())
+
+    def restore(self, state: bytes) -> None:
+        """Take over a state that `dump` gave for a run of the same network, seed and sizes.
+
+        Raises PacketError if it has another size.
+        """
+        if len(state) != (size := sum(part.nbytes for part in self._moving())):
+            raise PacketError(f"initial: expected states of {size} B, got {len(state)} B")
+        place = 0
+        for part in self._moving():
+            part[...] = np.frombuffer(state, part.dtype, part.size, place).reshape(part.shape)
+            place += part.nbytes
+        started = self.flows["started"] == 1  # a trace begins with their next change
+        for name in ("window", "ssthresh"):
+            self.flows[f"traced_{name}"][started] = self.flows[name][started]
+
     def home(self, flow: int) -> int:
         """The entity of the last wire to the sender of a flow."""
         entity = self._routes.returns[flow]
@@ -127,7 +160,7 @@ class Simulation:
 
     def forget_transfers(self) -> None:
         """Begin the list of transfers anew."""
-        self.state["ended_count"], self.state["ended_step"] = 0, 1
+        self.state["ended_count"], self.state["ended_step"], self._ended[:] = 0, 1, 0
 
     def transfers(self) -> tuple[np.ndarray, int]:
         """The list of transfers in order of their ends, and that it has every so many."""
@@ -282,8 +315,8 @@ class Simulation:
 
     # pool and calendar
 
-    def _sizes(self, scale: int) -> tuple[int, int]:
-        """Packets in the pool, and slots of a reassembly ring, a power of two.
+    def _sizes(self, scale: int, least: int) -> tuple[int, int]:
+        """Packets in the pool, `least` or more, and slots of a reassembly ring, a power of two.
 
         Raises PacketError if they would take too much memory.
         """
@@ -297,6 +330,7 @@ class Simulation:
         pool += self._background.packets
         if self._initial is not None:
             pool += np.nansum(self._initial.windows)
+        pool = max(pool, least)
         ring = 2 ** np.ceil(np.log2(min(max(windows), 2 * path * scale) + 64))
         sack = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
         blocks = (sack > 0) * r.BLOCKS * r.BLOCK_RECORD.itemsize

@@ -90,7 +90,9 @@ _KINDS: dict[str, tuple[tuple[str, ...], int]] = {
 
 
 class Hooks(NamedTuple):
-    """Hooks of a law by name, 0 for those that would do nothing, and their block of numbers."""
+    """Hooks of a law by name, 0 for those that would do nothing, and their block of numbers up to
+    the parameters, which lie behind in the same memory.
+    """
 
     addresses: dict[str, Hook]
     block: np.ndarray
@@ -147,8 +149,9 @@ def law_hooks(kind: str, *laws: Law, state: Sequence[float] = ()) -> Hooks:
     """
     module = module_from(_HEAD + _source(kind, laws), uses=_package_hash())
     names, first = _KINDS[kind]
-    block = np.array([*([0.0] * first), *state, *parameter_values(laws[-1])], dtype=np.float64)
-    return Hooks({name: getattr(module, name, 0) for name in names}, block)
+    moving = [*([0.0] * first), *state]
+    block = np.array([*moving, *parameter_values(laws[-1])], dtype=np.float64)
+    return Hooks({name: getattr(module, name, 0) for name in names}, block[: len(moving)])
 
 
 def queue_state(law: AbstractQueueLaw, average: float) -> tuple[float, ...]:

@@ -118,6 +118,7 @@ class Plan:
     flows: tuple[FlowPlan, ...]
     background: tuple[BackgroundPlan, ...] = ()
     sources: tuple[SourcePlan, ...] = ()
+    scale: int = 1  # of the number of flows of open sources
 
     def scaled(self, scale: int) -> "Plan":
         """The plan with `scale` times the flows for transfers of open sources, or the most."""
@@ -458,5 +459,5 @@ def plan(net: Network, scale: int = 1) -> Plan:
         layout.opened(k, scale)
     return Plan(
         net, tuple(layout.groups), tuple(layout.flows), tuple(_background(net)),
-        tuple(layout.sources),
+        tuple(layout.sources), scale,
     )  # fmt: skip

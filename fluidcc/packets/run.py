@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.folders import whole
+from fluidcc.folders import whole, writable
 from fluidcc.machine import threads as most_threads
+from fluidcc.packets import budget
 from fluidcc.packets.accounts import (
     Metrics,
     PacketRuns,
@@ -32,6 +33,7 @@ from fluidcc.packets.engine.pointer import INTERPRETED
 from fluidcc.packets.hooks import compile_ahead, entry_points
 from fluidcc.packets.initial import Initial, find_initial
 from fluidcc.packets.plan import PacketError, Plan, plan
+from fluidcc.packets.saved import ENDING, Saved, State, read_states, write_states
 from fluidcc.packets.traces import ENDINGS, SLICE, TraceFile
 from fluidcc.scenario.network import LONGEST, Network
 from fluidcc.scenario.parsing import in_seconds
@@ -73,13 +75,15 @@ class _Run(NamedTuple):
     parts: list[Metrics]  # of the first seed alone
     series: Series
     transfers: tuple[np.ndarray, int]  # as `Simulation.transfers` has them
+    state: State | None  # at the end, if it is to be saved
 
 
 class _Batch:
     """The runs of a network, one for each seed: what they share, and how far each has come.
 
     `times` are those of snapshots, `samples` those of samples [s]; `trace` is the file for the
-    first run. `stop` ends all runs.
+    first run. `stop` ends all runs. A run that ends or begins with a saved state simulates every
+    hop, so that any run can go on from it.
     """
 
     def __init__(
@@ -90,10 +94,13 @@ class _Batch:
         samples: np.ndarray,
         elide: bool,
         trace: Path | None,
-        initial: Initial | None = None,
+        initial: Initial | Saved | None = None,
+        save: bool = False,
     ) -> None:
         self.layout, self.seeds, self.times, self.samples = layout, seeds, times, samples
-        self._elide, self._trace, self._initial = elide, trace, initial
+        self._trace, self._initial, self._save = trace, initial, save
+        self._elide = elide and not save and not isinstance(initial, Saved)
+        self._since = initial.time if isinstance(initial, Saved) else 0.0
         self.stop, self._done = threading.Event(), [0.0] * len(seeds)
         self._built = [self._build(0, layout)]  # compile hooks, and fail, before threads start
 
@@ -120,7 +127,8 @@ class _Batch:
             simulation = self._built.pop() if job == 0 and self._built else None
             simulation = simulation or self._build(job, layout, scale)
             status, taken, series = self._attempt(job, simulation, trace, scale)
-            transfers = simulation.transfers()
+            transfers, built = simulation.transfers(), simulation.plan
+            state = State.of(simulation) if self._save and series is not None else None
             del simulation  # its memory is for others, or for a larger one
             if series is not None:
                 break
@@ -132,18 +140,23 @@ class _Batch:
             else:
                 scale *= 8
                 largest = scale > _LARGEST
-            if status not in _SCALED or largest:
-                raise PacketError(f"seed {self.seeds[job]}: {_ADVICE[status]}")
+            full = isinstance(self._initial, Saved) and status in _SCALED - {r.TRACE_FULL}
+            if status not in _SCALED or largest or full:
+                why = "the saved state has no more room: run from the beginning; " * full
+                raise PacketError(f"seed {self.seeds[job]}: {why}{_ADVICE[status]}")
         self._done[job] = 1.0
         pairs = itertools.pairwise(taken) if job == 0 else ()
-        parts = [metrics(layout, pair) for pair in pairs]
-        return _Run(metrics(layout, taken), parts, series, thinned(transfers, len(self.seeds)))
+        parts = [metrics(built, pair) for pair in pairs]
+        listed = thinned(transfers, len(self.seeds))
+        return _Run(metrics(built, taken), parts, series, listed, state)
 
     def _build(self, job: int, layout: Plan, scale: int = 1) -> Simulation:
         """The arrays of a run; raises PacketError if there is no memory for them."""
         # with every hop, lines of a trace come in the order of their times
         elide, seed = self._elide and (job > 0 or self._trace is None), self.seeds[job]
         try:
+            if isinstance(self._initial, Saved):
+                return self._initial.states[seed].run(self.layout, seed)
             return Simulation(layout, seed, elide, scale, self._initial)
         except MemoryError:
             raise PacketError(f"seed {seed}: no memory is left: {TOO_MANY_IN_FLIGHT}") from None
@@ -168,15 +181,13 @@ class _Batch:
     ) -> tuple[int, list[Snapshot], Sampler]:
         """Run to each time and take snapshots and samples; the status, and what was taken.
 
-        The accounts are settled at the same times in every run, as this rounds sums; runs after
-        the first keep only the first and the last snapshot.
+        Runs after the first keep only the first and the last snapshot.
         """
-        _, settle = entry_points()
         taken, sampler = [], Sampler(simulation, self.samples)
-        settled, sampled = set(self.times), set(self.samples)
-        kept = settled if job == 0 else {self.times[0], self.times[-1]}
-        if 0.0 in settled:  # before the events at 0, which belong to what follows
-            settled.remove(0.0)
+        sampled = set(self.samples)
+        kept = set(self.times) if job == 0 else {self.times[0], self.times[-1]}
+        if 0.0 in kept:  # before the events at 0, which belong to what follows
+            kept.remove(0.0)
             taken.append(snapshot(simulation, 0.0))
         for time in map(float, np.union1d(self.times, self.samples)):
             status = self._advance(job, simulation, time, trace)
@@ -184,12 +195,10 @@ class _Batch:
                 return status, taken, sampler
             if time in sampled:
                 sampler.take(time)
-            if time in settled:
-                settle(simulation.address, time)
+            if time in kept:
                 if not taken:
                     simulation.forget_transfers()
-                if time in kept:
-                    taken.append(snapshot(simulation, time))
+                taken.append(snapshot(simulation, time))
         return r.FINISHED, taken, sampler
 
     def _advance(
@@ -202,7 +211,8 @@ class _Batch:
             status = advance(simulation.address, time, _SLICE if trace is None else SLICE)
             if trace is not None:
                 trace.flush()
-            self._done[job] = float(simulation.state["now"][0]) / self.times[-1]
+            now = float(simulation.state["now"][0])
+            self._done[job] = (now - self._since) / (self.times[-1] - self._since)
             if self.stop.is_set():
                 raise _Stopped
         return status
@@ -244,7 +254,8 @@ def simulate_packets(
     elide: bool = True,
     sample: float | str | None = None,
     trace: str | Path | None = None,
-    initial: Callable[[Network], Any] | None = None,
+    initial: Callable[[Network], Any] | str | Path | None = None,
+    save_state: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PacketRuns:
     """Simulate a network packet by packet, once for each seed.
@@ -274,7 +285,14 @@ def simulate_packets(
     initial
         `fluidcc.equilibrium` lets the runs begin at the equilibrium of the network: bulk flows are
         connected at time 0 with its windows and a full ACK clock, in congestion avoidance, and laws
-        have its averages. Files and calls begin as always. None begins with empty links.
+        have its averages. Files and calls begin as always. None begins with empty links. A file of
+        `save_state` lets them go on from there, each seed from its own state; `until` and `warmup`
+        are times from the beginning of that first run, and a `warmup` of 0 is its end.
+    save_state
+        File (``.state``) for the states of all runs at `until`. A run that goes on from it is,
+        bit by bit, the rest of a run without a break. Parameters of laws may be others then, if
+        nothing but the rules of their laws depends on them, such as thresholds of RED or gains of
+        PI; every other change is refused, and another version of fluidcc or its packages.
     progress
         Called with the finished share, 0 to 1, from time to time.
 
@@ -287,7 +305,8 @@ def simulate_packets(
     Raises
     ------
     PacketError
-        For a network or times that cannot be simulated, or a run that failed, with advice.
+        For a network or times that cannot be simulated, runs for which there is too little memory
+        or disk, a state of another network, or a run that failed, with advice.
 
     Examples
     --------
@@ -300,17 +319,23 @@ def simulate_packets(
     until, warmup = in_seconds("until", until), in_seconds("warmup", warmup)
     sample = in_seconds("sample", sample)
     check_times(warmup, until)
+    stored, file = _file("save_state", save_state, (ENDING,)), _file("trace", trace, ENDINGS)
     if threads is not None and threads < 1:
         raise PacketError(f"threads: expected at least 1, got {threads!r}")
     chosen, layout = checked_seeds(seeds), plan(net)
-    samples = sample_times(layout, sample, until, len(chosen))
-    begun = None if initial is None else find_initial(layout, initial)
+    begun, since = _begin(layout, initial, chosen), 0.0
+    if isinstance(begun, Saved):
+        since, warmup = begun.time, warmup or begun.time
+        if not since <= warmup < until:
+            raise PacketError(
+                f"initial: the states are of {since:g} s: expected {since:g} <= warmup < until in "
+                f"s, got {warmup!r} and {until!r}"
+            )
+    budget.require(layout, until - since, len(chosen), file)
+    samples = sample_times(layout, sample, until, len(chosen), since)
     compile_ahead()
     times = warmup + (until - warmup) * np.arange(_PARTS + 1) / _PARTS
-    file = None if trace is None else Path(trace)
-    if file is not None and file.suffix not in ENDINGS:
-        raise PacketError(f"trace: expected a file that ends in .csv or .pcap, got '{file}'")
-    batch = _Batch(layout, chosen, times, samples, elide, file, begun)
+    batch = _Batch(layout, chosen, times, samples, elide, file, begun, stored is not None)
     entry_points()  # compiled before threads start
     workers = min(threads or most_threads(), len(chosen))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
@@ -322,7 +347,30 @@ def simulate_packets(
         except BaseException:
             batch.stop.set()
             raise
-    return _collect(batch, jobs, warmup)
+    return _collect(batch, jobs, warmup, sample, stored)
+
+
+def _file(name: str, file: str | Path | None, endings: tuple[str, ...]) -> Path | None:
+    """A file to write; raises PacketError for another ending, or a folder where none can be."""
+    if file is None:
+        return None
+    path, expected = Path(file), " or ".join(endings)
+    if path.suffix not in endings:
+        raise PacketError(f"{name}: expected a file that ends in {expected}, got '{path}'")
+    if not writable(path.parent):
+        raise PacketError(f"{name}: cannot write '{path}': no such folder, or not yours")
+    return path
+
+
+def _begin(layout: Plan, initial: Any, seeds: tuple[int, ...]) -> Initial | Saved | None:
+    """Where runs begin, for `initial` of `simulate_packets`."""
+    if not isinstance(initial, str | Path):
+        return None if initial is None else find_initial(layout, initial)
+    saved = read_states(Path(initial), layout.net)
+    if missing := [seed for seed in seeds if seed not in saved.states]:
+        known = ", ".join(map(str, saved.states))
+        raise PacketError(f"seeds: expected some of {known}, which '{initial}' has, got {missing}")
+    return saved
 
 
 def wait_for(jobs: Iterable[concurrent.futures.Future], report: Callable[[], Any]) -> None:
@@ -335,8 +383,12 @@ def wait_for(jobs: Iterable[concurrent.futures.Future], report: Callable[[], Any
         report()
 
 
-def _collect(batch: _Batch, jobs: list, warmup: float) -> PacketRuns:
-    """Put together the runs that finished; raises KeyboardInterrupt if none did."""
+def _collect(
+    batch: _Batch, jobs: list, warmup: float, sample: float | None, stored: Path | None
+) -> PacketRuns:
+    """Put together the runs that finished, and write their states; raises KeyboardInterrupt if none
+    did.
+    """
     done = [k for k, job in enumerate(jobs) if job.exception() is None]
     if not done:
         raise KeyboardInterrupt
@@ -344,9 +396,13 @@ def _collect(batch: _Batch, jobs: list, warmup: float) -> PacketRuns:
     kept, series, transfers = [batch.seeds[k] for k in done], None, None
     if len(batch.samples):
         series = dataset(batch.layout, batch.samples, kept, [run.series for run in results])
-        series = jain_by_scale(batch.layout, series, warmup)
+        series = jain_by_scale(batch.layout, series, warmup, float(sample or 0.0))
     if batch.layout.sources:
         transfers = list_transfers(batch.layout, kept, [run.transfers for run in results])
+    if stored is not None:
+        pairs = zip(kept, results, strict=True)
+        states = {seed: run.state for seed, run in pairs if run.state is not None}
+        write_states(stored, batch.layout.net, float(batch.times[-1]), states)
     return PacketRuns.of(
         kept,
         [run.whole for run in results],

@@ -7,6 +7,7 @@ Its description as plain data identifies it: sweeps with equal descriptions have
 import dataclasses
 import functools
 import hashlib
+import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ import xarray as xr
 
 from fluidcc.arrays import jax
 from fluidcc.errors import SweepStopped
-from fluidcc.folders import SHOWING, fingerprint
+from fluidcc.folders import SHOWING, fingerprint, seal
 from fluidcc.laws.own import Carried, files, origins, source_of
 from fluidcc.result import is_interrupted
 from fluidcc.scenario.files import dumps
@@ -151,8 +152,10 @@ def _plain(name: str, value: Any) -> Any:
         return [_plain(name, v) for v in value]
     if isinstance(value, set | frozenset):
         return sorted((_plain(name, v) for v in value), key=repr)
-    if isinstance(value, Path):
-        return str(value)
+    if isinstance(value, Path):  # of a saved state, if it is a file
+        return f"{value} {seal(value.read_bytes())}" if value.is_file() else str(value)
+    if inspect.isfunction(value) and value.__module__.startswith("fluidcc."):
+        return value.__qualname__
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: _plain(name, getattr(value, f.name)) for f in dataclasses.fields(value)}
         return {"of": type(value).__qualname__, **fields}

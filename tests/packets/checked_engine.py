@@ -75,7 +75,8 @@ class _Checked(build.Simulation):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        own = [*self._keep, *vars(self).values()]
+        kept = [a if a.base is None else a.base for a in self._keep]  # of laws, all numbers
+        own = [*self._keep, *kept, *vars(self).values()]
         arrays = [a for a in own if isinstance(a, np.ndarray) and a.nbytes]
         held = [(a.ctypes.data, a.ctypes.data + a.nbytes) for a in arrays]
         for start, end in held:

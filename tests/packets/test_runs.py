@@ -4,6 +4,7 @@ import dataclasses
 import gc
 import math
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scipy import stats
 from fluidcc import Network, equilibrium, load, simulate_packets
 from fluidcc.laws import Backward, Droptail, Loss, NewReno, Pause, ReceiverWindow
 from fluidcc.laws.parameters import infos
-from fluidcc.model.advice import packet_time
+from fluidcc.packets.budget import packet_time, trace_size
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.hooks import entry_points
@@ -250,3 +251,27 @@ def test_the_time_of_runs_is_estimated_by_what_links_can_carry():
     assert packet_time(net, 1000.0, 1) == pytest.approx(10 * one)
     slow = dumbbell(flows(1, window=NewReno(max_window=10.0)), red(), cross=100.0)
     assert packet_time(slow, 100.0, 1) < 0.2 * one
+
+
+@pytest.mark.parametrize(("name", "span"), [("alizadeh2010/dctcp", 0.1), ("misra2003/mixed", 10.0)])
+def test_the_size_of_traces_is_estimated(name, span, tmp_path):
+    for file in (tmp_path / "trace.csv", tmp_path / "trace.pcap"):
+        simulate_packets(load(name), until=span, trace=file)
+        about = trace_size(load(name), span, file.suffix == ".pcap")
+        assert about == pytest.approx(file.stat().st_size, rel=0.35)
+
+
+def test_runs_for_which_there_is_no_room_are_refused_before_they_start(tmp_path, monkeypatch):
+    net = load("hollot2001/slow")
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=3e9))
+    for ending, other in ((".csv", ", or a capture"), (".pcap", "$")):
+        says = (
+            rf"trace: '.*' would take about .* GB, and 3 GB are free: trace a shorter run.*{other}"
+        )
+        with pytest.raises(PacketError, match=says):
+            simulate_packets(net, until=1e6, trace=tmp_path / f"trace{ending}")
+        assert not list(tmp_path.iterdir())
+    monkeypatch.setattr("fluidcc.memory._of_machine", lambda: 1e9)
+    says = "metrics of 60 flows in 1000000 runs would take 6 GB of memory, and there are 1 GB: take"
+    with pytest.raises(PacketError, match=says):
+        simulate_packets(net, until=10.0, seeds=range(1_000_000))

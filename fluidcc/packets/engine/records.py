@@ -77,10 +77,17 @@ DELAY_BITS, DELAY_FIRST, DELAY_LAST = 8, -27, 16
 DELAY_SIZE = 1 + ((DELAY_LAST - DELAY_FIRST) << DELAY_BITS)
 
 
+ADDRESSES: dict[np.dtype, set[str]] = {}
+"""Fields of records that are addresses, of arrays or of code: no two runs have the same."""
+
+
 def _record(*fields: str) -> np.dtype:
-    """Aligned record of fields given as "type name name ..."."""
+    """Aligned record of fields given as "type name name ..."; addresses are of type "at"."""
     words = [line.split() for line in fields]
-    return np.dtype([(name, kind) for kind, *names in words for name in names], align=True)
+    kinds = [(name, kind) for kind, *names in words for name in names]
+    found = np.dtype([(name, "i8" if kind == "at" else kind) for name, kind in kinds], align=True)
+    ADDRESSES[found] = {name for name, kind in kinds if kind == "at"}
+    return found
 
 
 # identity: number of a data packet among those of its flow; of an ACK, the sequence number that it
@@ -103,8 +110,8 @@ WIRE_RECORD = _record("f8 delay rate free", "i4 head tail count port onward")
 PORT_RECORD = _record(
     "f8 rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
     "f8 period spread waiting_idle bytes_squares random_loss delay_sum",
-    "i8 bytes gap gap_bytes arrivals departures drops marks draws update arrive signal tick block",
-    "i8 second_class largest_bytes loss_draws delays",
+    "i8 bytes gap gap_bytes arrivals departures drops marks draws largest_bytes loss_draws",
+    "at update arrive signal tick block second_class delays",
     "u8 key loss_key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
     "i4 timer waits due loads link marks_transmitted",
@@ -112,9 +119,8 @@ PORT_RECORD = _record(
 
 GROUP_RECORD = _record(
     "f8 tick min_rto max_rto overhead receiver_window floor mark_below ack_delay",
-    "i8 on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
-    "i8 marking_block advertise_block on_tick period slow_start decode decode_block memory",
-    "i8 rtts",
+    "at on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
+    "at marking_block advertise_block on_tick period slow_start decode decode_block memory rtts",
     "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
     "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
     "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
@@ -127,7 +133,8 @@ FLOW_RECORD = _record(
     "f8 clock_phase propagation tail_delay changed window_time window_acks rtt_sum delay_sum",
     "f8 delay_squares ipdv_sum requested_at connected_at active_time",
     "i8 draws acks sent lost acks_lost marked received timeouts window_reductions recoveries",
-    "i8 source_quenches delivered ipdv_count memory scoreboard",
+    "i8 source_quenches delivered ipdv_count",
+    "at memory scoreboard",
     "u8 key hash_key",
     "i4 group started return_wire connection session request_flow data_flow requested_size",
     "i4 next_free",
@@ -144,8 +151,8 @@ CONNECTION_WORD = (FLOW_RECORD.fields or {})["window"][1] // 4
 # sources of files; `free` and `next_free` chain flows and sessions that are not in use
 SOURCE_RECORD = _record(
     "f8 span_sum span_squares",
-    "i8 draws arrival pages pause objects gap size block histogram transfers begun offered",
-    "i8 sessions_begun most",
+    "at arrival pages pause objects gap size block histogram",
+    "i8 draws transfers begun offered sessions_begun most",
     "u8 key session_key",
     "i4 open waits free free_session request_size group",
 )
@@ -166,7 +173,7 @@ BLOCK_RECORD = _record("i4 left right")
 RECEIVER_RECORD = _record("f8 estimate", "i4 expected echo end held ack_timer")
 
 # changes of a link, of which number `next` comes next; numbers that are NEVER stay as they are
-SCHEDULE_RECORD = _record("i8 changes wires", "i4 entity wire_count next count")
+SCHEDULE_RECORD = _record("at changes wires", "i4 entity wire_count next count")
 CHANGE_RECORD = _record("f8 time rate capacity delay")
 
 # the second class of a port, and what fair queueing remembers of both: tags of the heads
@@ -199,15 +206,16 @@ LINE_RECORD = _record(
 
 SIMULATION_RECORD = _record(
     "f8 now",
-    "i8 packets entities entries winners wires ports groups flows receivers routes quenches ring",
-    "i8 events crosses voices calls ack_blocks receiver_blocks sources sessions initial_flows",
-    "i8 trace schedules ended ended_count arrivals",
+    "at packets entities entries winners wires ports groups flows receivers routes quenches ring",
+    "at crosses voices calls ack_blocks receiver_blocks sources sessions initial_flows",
+    "at trace schedules ended arrivals",
     # addresses of parts that are compiled apart, by the name of the function
-    "i8 report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
-    "i8 reset_sack report_blocks send_quench mark_departure decode_load receive_quench rewrite_ack",
-    "i8 serve_fairly arrive_second send_cross receive_datagram advance_call admit_call",
-    "i8 advance_session start_session finish_connection stop_flow delay_ack send_delayed_ack",
-    "i8 change_link",
+    "at report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
+    "at reset_sack report_blocks send_quench mark_departure decode_load receive_quench rewrite_ack",
+    "at serve_fairly arrive_second send_cross receive_datagram advance_call admit_call",
+    "at advance_session start_session finish_connection stop_flow delay_ack send_delayed_ack",
+    "at change_link",
+    "i8 events ended_count",
     "i4 free leaves flow_count port_count ring_mask hops status voice_count finished_flow",
     "i4 traced trace_size",
     "i4 ended_size ended_step group_count",
