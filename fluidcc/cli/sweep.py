@@ -152,10 +152,10 @@ def _run(
     from fluidcc.sweep.grid import Grid
 
     try:
-        with progress("sweep", quiet=task.quiet) as show:
+        with progress("sweep", quiet=task.quiet):
             return sweep_in_chunks(
                 task.net, Grid.of(task.net, task.axes), verb, folder=folder, workers=workers,
-                scheduler=scheduler, progress=show, command=command_line(),
+                scheduler=scheduler, command=command_line(),
             )  # fmt: skip
     except (SweepStopped, KeyboardInterrupt) as error:
         message = f"stopped: {error}"

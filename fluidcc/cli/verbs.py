@@ -64,8 +64,6 @@ class Verb(NamedTuple):
         Its own words and options.
     doing
         Text of its progress bar.
-    reports
-        Whether the function takes `progress`.
     grid
         Whether the function takes a network and a grid, which must be given.
     gridded, drawn
@@ -85,7 +83,6 @@ class Verb(NamedTuple):
     read: Callable[..., Options]
     options: Mapping[str, Option]
     doing: str
-    reports: bool = False
     grid: bool = False
     gridded: bool = True
     drawn: bool = True
@@ -150,7 +147,7 @@ def make_command(verb: Verb) -> Callable[..., None]:
             faults.add(verb.name, "", "a grid: --over PATH=A:B:STEP", "none")
         options = verb.read(task, faults, **own)
         faults.finish()
-        result = evaluate(task, verb.call(options), verb.doing, verb.reports, verb.grid)
+        result = evaluate(task, verb.call(options), verb.doing, verb.grid)
         deliver(task, result, listed=verb.listed)
 
     command.__doc__ = verb.read.__doc__
@@ -281,7 +278,7 @@ def _sensitivity(task: Task, faults: Faults, over: list[str], until: str, after:
 
 
 @_verb(
-    "optimize", reports=True, gridded=False, drawn=False, swept=False,
+    "optimize", gridded=False, drawn=False, swept=False,
     own={
         "vary": several("PATH=LO:HI", "Parameter to choose. Repeatable."),
         "maximize": text("QUANTITY", "Goal, such as phase_margin."),
@@ -325,11 +322,10 @@ def _optimize(
     goals = {"--maximize": maximize, "--minimize": minimize, "--tradeoff": tradeoff}
     _check_names(task, goals, subject_to or (), faults)
 
-    def search(net: Any, *, progress: Any = None) -> Any:
+    def search(net: Any) -> Any:
         best = fluidcc.optimize(
             net, ranges, maximize=maximize, minimize=minimize, subject_to=subject_to or (),
-            integer=integer or (), over_scenarios=box, verification=verify, progress=progress,
-            **when, **counts,
+            integer=integer or (), over_scenarios=box, verification=verify, **when, **counts,
         )  # fmt: skip
         return best if tradeoff is None else best.traded(tradeoff, levels)
 
@@ -421,7 +417,7 @@ def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> N
         "trace": file("Write the first seed's run: all events (.csv), or packets (.pcap)."),
         "initial": text("STATE", "Begin at the equilibrium, with its windows and queues."),
     },
-    reports=True, alone=("trace",),
+    alone=("trace",),
 )  # fmt: skip
 def _packets(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, sample: str | None,
@@ -472,7 +468,6 @@ def _announce(task: Task, options: Mapping[str, Any]) -> None:
         ),
         "sample": _SAMPLE,
     },
-    reports=True,
 )  # fmt: skip
 def _trains(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, step: str | None,
@@ -487,7 +482,7 @@ def _trains(
 
 
 @_verb(
-    "compare", doing="runs", reports=True,
+    "compare", doing="runs",
     own={
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS,
         "levels": text("LEVELS", "Levels to set side by side.", ",".join(LEVELS)),
@@ -516,7 +511,7 @@ def _compare(
         "budget": text("N", "Number of cases to search for each kind of network."),
         "seed": text("K", "Seed of the search.", "1"),
     },
-    reports=True, gridded=False, drawn=False, swept=False,
+    gridded=False, drawn=False, swept=False,
     scenario=word(
         None, "Scenario to test; without one, search over parameters.", str | None, None,
         autocompletion=completed,

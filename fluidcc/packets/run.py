@@ -33,10 +33,9 @@ from fluidcc.packets.hooks import compile_ahead, entry_points
 from fluidcc.packets.initial import Initial, find_initial
 from fluidcc.packets.plan import PacketError, Plan, plan
 from fluidcc.packets.traces import ENDINGS, SLICE, TraceFile
+from fluidcc.progress import report, reporting
 from fluidcc.scenario.network import LONGEST, Network
 from fluidcc.scenario.parsing import in_seconds
-
-Progress = Callable[[float], None]
 
 _SLICE = 5_000 if INTERPRETED else 400_000  # events between looks at the stop flag: some 50 ms
 _PARTS = 20  # parts of a run, for batch means
@@ -234,6 +233,7 @@ def check_times(warmup: float, until: float) -> None:
         )
 
 
+@reporting
 def simulate_packets(
     net: Network,
     *,
@@ -245,7 +245,7 @@ def simulate_packets(
     sample: float | str | None = None,
     trace: str | Path | None = None,
     initial: Callable[[Network], Any] | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> PacketRuns:
     """Simulate a network packet by packet, once for each seed.
 
@@ -276,7 +276,7 @@ def simulate_packets(
         connected at time 0 with its windows and a full ACK clock, in congestion avoidance, and laws
         have its averages. Files and calls begin as always. None begins with empty links.
     progress
-        Called with the finished share, 0 to 1, from time to time.
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -316,7 +316,7 @@ def simulate_packets(
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [pool.submit(batch.perform, k) for k in range(len(chosen))]
         try:
-            wait_for(jobs, lambda: progress and progress(batch.fraction()))
+            wait_for(jobs, batch.fraction)
         except KeyboardInterrupt:
             batch.stop.set()
         except BaseException:
@@ -325,14 +325,14 @@ def simulate_packets(
     return _collect(batch, jobs, warmup)
 
 
-def wait_for(jobs: Iterable[concurrent.futures.Future], report: Callable[[], Any]) -> None:
-    """Wait for runs, with a report from time to time; raises what one of them raises."""
+def wait_for(jobs: Iterable[concurrent.futures.Future], share: Callable[[], float]) -> None:
+    """Wait for runs and report the finished share; raises what one of them raises."""
     waiting = set(jobs)
     while waiting:
         done, waiting = concurrent.futures.wait(waiting, _POLL, concurrent.futures.FIRST_EXCEPTION)
         for job in done:
             job.result()
-        report()
+        report(share())
 
 
 def _collect(batch: _Batch, jobs: list, warmup: float) -> PacketRuns:
