@@ -211,7 +211,7 @@ def _save(task: Task, result: Any) -> None:
 
     if task.out is not None:
         with written("--out", task.out):
-            save(result, task.out, net=task.net, command=command_line())
+            save(result, task.out, net=task.net, columns=task.columns, command=command_line())
     if task.plot is not None:
         with written("--plot", task.plot):
             try:

@@ -18,6 +18,7 @@ import typer
 import fluidcc
 from fluidcc.cli.options import (
     CHANGES,
+    COLUMNS,
     FAST_CPU,
     JSON,
     OUT,
@@ -135,14 +136,16 @@ def make_command(verb: Verb) -> Callable[..., None]:
     """The command of a verb: its own words and options between those that all commands share."""
 
     def command(
-        scenario: str | None, *, changes: Any, json: bool, out: Path | None, fast_cpu: bool,
-        quiet: bool, grid: Any = None, plot: Path | None = None, **own: Any,
+        scenario: str | None, *, changes: Any, json: bool, out: Path | None,
+        columns: str | None, fast_cpu: bool, quiet: bool, grid: Any = None, plot: Path | None = None, **own: Any,
     ) -> None:  # fmt: skip
         along = own.get("along")
         if isinstance(along, str) and "=" in (scenario or "") and "=" not in along:
             scenario, own["along"] = along, scenario
         faults = Faults()
-        task = prepare(faults, scenario, changes, grid, json, out, plot, fast_cpu, quiet=quiet)
+        task = prepare(
+            faults, scenario, changes, grid, json, out, columns, plot, fast_cpu, quiet=quiet
+        )
         if verb.grid and not grid:
             faults.add(verb.name, "", "a grid: --over PATH=A:B:STEP", "none")
         options = verb.read(task, faults, **own)
@@ -152,7 +155,9 @@ def make_command(verb: Verb) -> Callable[..., None]:
 
     command.__doc__ = verb.read.__doc__
     shared = {"changes": CHANGES} | ({"grid": OVER} if verb.gridded else {})
-    shared |= {"json": JSON, "out": OUT} | ({"plot": PLOT} if verb.drawn else {})
+    shared |= {"json": JSON, "out": OUT, "columns": COLUMNS} | (
+        {"plot": PLOT} if verb.drawn else {}
+    )
     return takes(
         scenario=verb.scenario, **verb.options, **shared, quiet=QUIET, fast_cpu=FAST_CPU
     )(command)  # fmt: skip
