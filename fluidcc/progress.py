@@ -100,8 +100,9 @@ def report(share: float) -> None:
     """Report the finished share, in [0, 1], of the present verb, or of the present `part`."""
     now = _now.get()
     if now is not None:
-        whole = (now.low, now.high) == (0.0, 1.0)  # which keeps the words of a `Progress`
-        now.listener(share if whole else now.low + (now.high - now.low) * share)
+        if (now.low, now.high) != (0.0, 1.0) or not isinstance(share, Progress):  # without words
+            share = float(now.low + (now.high - now.low) * share)
+        now.listener(share)
 
 
 def counted(items: Sequence[T]) -> Iterator[T]:

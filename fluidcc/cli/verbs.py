@@ -136,8 +136,8 @@ def make_command(verb: Verb) -> Callable[..., None]:
     """The command of a verb: its own words and options between those that all commands share."""
 
     def command(
-        scenario: str | None, *, changes: Any, json: bool, out: Path | None,
-        columns: str | None, fast_cpu: bool, quiet: bool, grid: Any = None, plot: Path | None = None, **own: Any,
+        scenario: str | None, *, changes: Any, json: bool, out: Path | None, columns: str | None,
+        fast_cpu: bool, quiet: bool, grid: Any = None, plot: Path | None = None, **own: Any,
     ) -> None:  # fmt: skip
         along = own.get("along")
         if isinstance(along, str) and "=" in (scenario or "") and "=" not in along:
@@ -264,6 +264,11 @@ def _cycle(task: Task, faults: Faults, along: str | None, points: str) -> Option
 )  # fmt: skip
 def _gradient(task: Task, faults: Faults, of: str, over: list[str]) -> Options:
     """Derivatives of a quantity of the equilibrium, a root or a margin by parameters."""
+    _check_paths(task, over, faults, "gradient")
+    if task.net is not None and not of.startswith("cycle."):
+        from fluidcc.analysis.measures import EQUILIBRIUM, find, measures
+
+        faults.catch(find, task.net, of, measures(task.net, EQUILIBRIUM), where="gradient")
     return {"of": of, "over": over}
 
 
@@ -275,6 +280,7 @@ def _gradient(task: Task, faults: Faults, of: str, over: list[str]) -> Options:
 )  # fmt: skip
 def _sensitivity(task: Task, faults: Faults, over: list[str], until: str, after: str) -> Options:
     """Derivatives of a trajectory by parameters, delays and the initial state."""
+    _check_paths(task, over, faults, "sensitivity")
     end = end_of(until, faults)
     begin = seconds("--after", after, faults, within="[0, inf)")
     if 0 < end <= begin:
@@ -348,6 +354,14 @@ def _ranges(
             faults.add(option, path, "each path once", f"{given!r}")
         ends[path] = low, high
     return ends
+
+
+def _check_paths(task: Task, paths: Sequence[str], faults: Faults, where: str) -> None:
+    """Note paths of parameters that the network does not have."""
+    if task.net is not None:
+        from fluidcc.scenario.paths import check_paths
+
+        faults.catch(check_paths, task.net, paths, where=where)
 
 
 def _check_names(

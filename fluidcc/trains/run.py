@@ -18,7 +18,7 @@ from fluidcc.loops import Loops, NotInLoopsError
 from fluidcc.machine import card
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
-from fluidcc.packets.accounts import Metrics, PacketRuns, dataset, jain, ratio, times_of
+from fluidcc.packets.accounts import Kept, Metrics, PacketRuns, dataset, jain, ratio, times_of
 from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import check_times, checked_seeds, wait_for
 from fluidcc.programs import leaves, map_tree, unflatten
@@ -57,8 +57,8 @@ class TrainRuns(PacketRuns):
     _view = "runs.TrainsView"
 
     step: float = math.nan
-    step_error: Any = None
-    step_ci95: Any = None
+    step_error: Kept | None = None
+    step_ci95: Kept | None = None
 
 
 def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, Run]:

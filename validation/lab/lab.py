@@ -12,7 +12,7 @@ from fluidcc.machine import processors
 from fluidcc.model.simulate import simulate
 from fluidcc.packets.hooks import entry_points
 from fluidcc.packets.run import simulate_packets
-from fluidcc.progress import report
+from fluidcc.progress import report, reporting
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
 
@@ -65,7 +65,10 @@ class Lab:
         """Whether an experiment is another one under the reading."""
         return self.experiment(name).name != self.under(None).experiment(name).name
 
-    def perform(self, names: Iterable[str]) -> None:
+    @reporting
+    def perform(
+        self, names: Iterable[str], *, progress: Callable[[float], object] | None = None
+    ) -> None:
         """Do the packet runs of experiments that are not kept yet, as many at once as there are
         processors. What an interrupt leaves undone is done the next time.
         """
