@@ -232,6 +232,11 @@ def _boundary(task: Task, faults: Faults, along: list[str], closure: str | None)
         faults.add("boundary", "", "two ranges PATH=LO:HI", f"{len(along)}")
     ranges = [interval(text, task, faults, "boundary") for text in along]
     (x, *x_range), (y, *y_range) = (ranges * 2)[:2]
+    if not faults.found:
+        from fluidcc.scenario.paths import full_path
+
+        if full_path(task.net, x) == full_path(task.net, y):
+            faults.add("boundary", x, "two different parameters", "one twice")
     given: Options = {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
     return _closed(task, faults, closure, fluidcc.boundary, **given)
 
