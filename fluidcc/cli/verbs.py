@@ -170,7 +170,7 @@ _CLOSURE = {"closure": text("NAME", "What rules act on: mean windows, or the pop
 
 
 def _closed(
-    task: Task, faults: Faults, closure: str | None, function: Callable[..., Any], **options: Any
+    task: Task, faults: Faults, closure: str | None, function: str, **options: Any
 ) -> Options:
     """Options of a function, or the function with them, called with another closure."""
     if closure is None:
@@ -178,13 +178,18 @@ def _closed(
     changes = {"model.closure": closure}
     if task.net is not None:
         faults.catch(fluidcc.replace, task.net, changes, where="--closure")
-    return lambda net: function(fluidcc.replace(net, changes, where="--closure"), **options)
+
+    def call(net: Any) -> Any:
+        function_of = getattr(fluidcc, function)  # imported when all faults are known
+        return function_of(fluidcc.replace(net, changes, where="--closure"), **options)
+
+    return call
 
 
 @_verb("equilibrium", own=_CLOSURE, listed=True)
 def _equilibrium(task: Task, faults: Faults, closure: str | None) -> Options:
     """The equilibrium of the network, with its status."""
-    return _closed(task, faults, closure, fluidcc.equilibrium)
+    return _closed(task, faults, closure, "equilibrium")
 
 
 @_verb("noise", "fluctuations", doing="fluctuations", listed=True)
@@ -200,13 +205,13 @@ def _noise(task: Task, faults: Faults) -> Options:
 def _stability(task: Task, faults: Faults, closure: str | None, certify: bool) -> Options:
     """Stability of the equilibrium: roots and margins."""
     options = {"certify": True} if certify else {}
-    return _closed(task, faults, closure, fluidcc.stability, **options)
+    return _closed(task, faults, closure, "stability", **options)
 
 
 @_verb("bode", own=_CLOSURE, gridded=False, swept=False)
 def _bode(task: Task, faults: Faults, closure: str | None) -> Options:
     """Frequency response of the loop with its margins: Bode and Nyquist plots."""
-    return _closed(task, faults, closure, fluidcc.bode)
+    return _closed(task, faults, closure, "bode")
 
 
 @_verb("stability-map", "stability_map", grid=True)
@@ -219,7 +224,7 @@ def _map(task: Task, faults: Faults) -> Options:
 def _crossings(task: Task, faults: Faults, along: str, closure: str | None) -> Options:
     """Every change of stability along one parameter."""
     path, low, high = interval(along, task, faults, "crossings")
-    return _closed(task, faults, closure, fluidcc.crossings, path=path, low=low, high=high)
+    return _closed(task, faults, closure, "crossings", path=path, low=low, high=high)
 
 
 @_verb(
@@ -238,7 +243,7 @@ def _boundary(task: Task, faults: Faults, along: list[str], closure: str | None)
         if full_path(task.net, x) == full_path(task.net, y):
             faults.add("boundary", x, "two different parameters", "one twice")
     given: Options = {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
-    return _closed(task, faults, closure, fluidcc.boundary, **given)
+    return _closed(task, faults, closure, "boundary", **given)
 
 
 @_verb(
