@@ -62,6 +62,7 @@ from fluidcc.optimize.verb import optimize as optimize
 from fluidcc.packets.run import PacketRuns as PacketRuns
 from fluidcc.packets.run import simulate_packets as simulate_packets
 from fluidcc.packets.traces import read_trace as read_trace
+from fluidcc.progress import Progress as Progress
 from fluidcc.result import Result as Result
 from fluidcc.results.compare import Comparison as Comparison
 from fluidcc.results.compare import compare as compare
@@ -83,7 +84,6 @@ from fluidcc.scenario.paths import replace as replace
 from fluidcc.sweep.chunks import SweepData as SweepData
 from fluidcc.sweep.chunks import SweepStatus as SweepStatus
 from fluidcc.sweep.chunks import sweep_status as sweep_status
-from fluidcc.sweep.progress import Progress as Progress
 from fluidcc.sweep.result import Sweep as Sweep
 from fluidcc.sweep.run import sweep as sweep
 from fluidcc.sweep.simulate_map import simulate_map as simulate_map

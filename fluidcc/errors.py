@@ -109,34 +109,67 @@ def nearest(
 
 
 MEANT: Mapping[str, str] = {
-    **dict.fromkeys(("nyquist", "frequency_response"), "bode"),
-    **dict.fromkeys(("margins", "roots", "eigenvalues", "poles", "spectral_abscissa"),
-                    "stability"),
-    **dict.fromkeys(("hopf", "bifurcation", "bifurcations"), "crossings"),
-    **dict.fromkeys(("limit_cycle", "limitcycle", "floquet"), "cycle"),
-    **dict.fromkeys(("fixed_point", "steady_state", "operating_point", "queueing_delay", "delay"),
-                    "equilibrium"),
-    **dict.fromkeys(("run", "sim", "fluid", "trajectory", "integrate", "solve"), "simulate"),
-    **dict.fromkeys(("ns2", "ns3", "packet", "fairness", "throughput"), "simulate_packets"),
-    **dict.fromkeys(("spectrum", "psd", "jitter", "variance"), "fluctuations"),
-    **dict.fromkeys(("check", "verify", "test_law"), "check_law"),
-    **dict.fromkeys(("tune", "design", "minimize", "maximize"), "optimize"),
-    **dict.fromkeys(("derivative", "jacobian"), "gradient"),
-    **dict.fromkeys(("grid", "scan"), "sweep"),
-    **dict.fromkeys(("read", "open", "scenario", "from_file"), "load"),
-    **dict.fromkeys(("to_dataset", "to_xarray"), "Result.to_xarray"),
-    **dict.fromkeys(("to_dataframe", "to_pandas"), "Result.to_pandas"),
-    **dict.fromkeys(("save", "export", "to_csv", "savefig"), "Result.save"),
-    **dict.fromkeys(("load_dataset", "open_dataset", "open_result", "read_result"), "load_result"),
-    **dict.fromkeys(("figure", "draw"), "plot"),
-}  # fmt: skip
+    word: name
+    for name, words in {
+        "bode": "nyquist frequency_response transfer_function tf bode_nyquist",
+        "stability": "margins gain_margin phase_margin delay_margin roots eigenvalues poles rlocus"
+        " root_locus spectral_abscissa",
+        "crossings": "hopf bifurcation bifurcations",
+        "cycle": "limit_cycle limitcycle floquet period amplitude phase_portrait",
+        "stability_map": "map region regions stability_region chart",
+        "equilibrium": "eq equilibria fixed_point steady_state operating_point queueing_delay delay"
+        " queue window cwnd utilization loss",
+        "linearize": "linear jacobians state_space",
+        "simulate": "run sim fluid trajectory integrate solve transient time_series timeseries"
+        " step_response step",
+        "solve_dde": "dde dde23 ddesolve ode odeint solve_ivp",
+        "simulate_packets": "ns2 ns3 packet packets pkt fairness fair jain throughput goodput fct"
+        " completion_times monte_carlo",
+        "simulate_trains": "train trains",
+        "fluctuations": "noise spectrum psd jitter variance stochastic",
+        "window_distributions": "windows window_distribution distribution histogram",
+        "compare": "versus benchmark levels",
+        "check_law": "check verify test_law law",
+        "check_bounds": "bound bounds",
+        "optimize": "tune design minimize maximize",
+        "gradient": "derivative jacobian",
+        "sweep": "grid scan parameter param",
+        "load": "read open scenario from_file from_toml read_toml",
+        "dumps": "write to_toml save_scenario",
+        "replace": "set with_params set_params update",
+        "paths": "keys parameters params get",
+        "latex": "equations formulas",
+        "citations": "cite bib bibtex",
+        "Result.to_xarray": "to_dataset to_xarray",
+        "Result.to_pandas": "to_dataframe to_pandas",
+        "Result.save": "save export to_csv savefig",
+        "load_result": "load_dataset open_dataset open_result read_result",
+        "plot": "figure draw show",
+    }.items()
+    for word in words.split()
+}
 """Public names by the words of theory and of other programs that people try in their place."""
+
+_ALIKE = 0.8  # from which similarity on a word is a misspelt one
 
 
 def meant(word: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The public name that a word means, else those among `names` that are spelt most like it."""
-    known = MEANT.get(word.lower().replace("-", "_"))
-    return (known,) if known else nearest(word, names, 1)
+    """The public name that a word, or one of its parts, means, else that which is spelt most like
+    it, among `names` of its case if there is one.
+    """
+    word = word.replace("-", "_")
+    known = dict(MEANT) | {name: name for name in names}
+    own = [name for name in names if name[:1].islower() == word[:1].islower()]
+    parts = [part for part in word.lower().split("_") if part not in ("plot", "load", "simulate")]
+    for each in (word.lower(), word.lower().removesuffix("s")):
+        if each in known:
+            return (known[each],)
+    if close := nearest(word, own, 1, least=_ALIKE):
+        return close
+    for each in (own for part in parts for own in (part, part.removesuffix("s"))):
+        if each in known:
+            return (known[each],)
+    return nearest(word, own, 1) or nearest(word, names, 1)
 
 
 class _NoAttributeError(AttributeError):

@@ -97,8 +97,8 @@ class Shown(Suggests):
 
         Raises
         ------
-        ValueError
-            For a name that no table has.
+        ScenarioError
+            For a name that no table has, with the nearest.
 
         Examples
         --------
@@ -190,7 +190,13 @@ class Result(Shown):
 
         return plot(self, width=width)
 
-    def save(self, path: "str | os.PathLike[str]", *, net: "Network | None" = None) -> None:
+    def save(
+        self,
+        path: "str | os.PathLike[str]",
+        *,
+        net: "Network | None" = None,
+        columns: "Sequence[str] | None" = None,
+    ) -> None:
         """Write a file, by the ending of its name.
 
         ``.nc`` (netCDF, which `fluidcc.load_result` reads), ``.csv`` and ``.json`` have the numbers
@@ -203,17 +209,19 @@ class Result(Shown):
             The file; it is replaced when all is written.
         net
             The network to name as the origin (default: that of the result, if it keeps it).
+        columns
+            Of the tables of a ``.tex`` file, as for `to_latex`.
 
         Raises
         ------
         ScenarioError
-            For another ending.
+            For another ending, and for a column that no table has.
         TypeError, ValueError
             If there is no such table or picture of this result.
         """
         from fluidcc.results.export import save
 
-        save(self, path, net=net)
+        save(self, path, net=net, columns=columns)
 
 
 def plain(value: Any) -> Any:

@@ -36,6 +36,7 @@ from fluidcc.analysis.scan import (
 )
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.programs import compiling
+from fluidcc.progress import part, reporting
 from fluidcc.quantities import about, about_parameter
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
@@ -157,10 +158,14 @@ class Boundary(Result):
 Range = Sequence[float | str]
 
 
+_GRID = 0.3  # finished share when the counts on the grid are known
+
+
+@reporting
 @compiling()
 def boundary(
     net: Model, x: str, y: str, x_range: Range | None = None, y_range: Range | None = None,
-    *, points: int = 9,
+    *, points: int = 9, progress: Callable[[float], object] | None = None,
 ) -> Boundary:  # fmt: skip
     """Every curve over two parameters on which the stability of the equilibrium changes.
 
@@ -176,6 +181,8 @@ def boundary(
         bounds of the parameter.
     points
         Lines each way of the grid on which the number of unstable roots is certified.
+    progress
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -211,8 +218,10 @@ def boundary(
     result: Any = functools.partial(Boundary, (x, y), units, (ranges[0], ranges[1]), net=net)
     if network and net.closure == "population":
         return _of_population(plane, at, columns, result)
-    cells = grid(plane, points)
-    found, unexplained = search(plane, cells)
+    with part(0.0, _GRID):
+        cells = grid(plane, points)
+    with part(_GRID, 1.0):
+        found, unexplained = search(plane, cells)
     cut = [piece for curve in found for piece in pieces(plane, curve, found)]
     curves = [c for c in cut if c.below == 0] + _regime_lines(plane, cells.breaks)
     further = [c for c in cut if c.below]
@@ -582,8 +591,8 @@ def _pair(
     if np.any(at == 0) or np.any(at == 1):  # along the edge
         across = np.where((at == 0) | (at == 1), 0.0, np.sign(across) + (across == 0))
     first, last = like[0].regime, like[1].regime
-    for sign, part in itertools.product((1.0, -1.0), (1.0, 4.0)):
-        aside = sign * part * reach * across
+    for sign, wide in itertools.product((1.0, -1.0), (1.0, 4.0)):
+        aside = sign * wide * reach * across
         low, high = np.clip(at - aside, 0.0, 1.0), np.clip(at + aside, 0.0, 1.0)
         if plane.spot(low).regime != first or plane.spot(high).regime != last:
             continue

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.bundled import module
 from fluidcc.programs import compiling
+from fluidcc.progress import counted, reporting
 from fluidcc.quantities import about
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
@@ -13,7 +14,6 @@ from fluidcc.scenario.network import Network
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Progress = Callable[[float], None]
 
 HOLDS, VIOLATED, SILENT = "holds", "violated", "not applicable"
 UNKNOWN = "unknown"  # the bound was defined in no case
@@ -245,6 +245,7 @@ def check_bound(
     return module("validation.lab.check").check(name, net, definitions, budget, seed)
 
 
+@reporting
 @compiling()
 def check_bounds(
     net: Network | None = None,
@@ -252,7 +253,7 @@ def check_bounds(
     names: Iterable[str] = (),
     budget: int | None = None,
     seed: int = 1,
-    progress: Progress | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> BoundReports:
     """Judge all bounds, or those named, as `check_bound` does.
 
@@ -278,8 +279,6 @@ def check_bounds(
     for key in wanted:
         lab.named(key)
     reports = []
-    for k, key in enumerate(wanted):
-        if progress is not None:
-            progress(k / len(wanted))
+    for key in counted(wanted):
         reports.append(check_bound(key, net, budget=budget, seed=seed))
     return BoundReports(tuple(reports))

@@ -23,6 +23,7 @@ import scipy.optimize
 from fluidcc.analysis.crossings import cell
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.scan import Place, Plane, Scan, Spot, turns
+from fluidcc.progress import counted
 
 _STEP = 1e-6  # of the range: differences along the parameters
 _FREQUENCY = 0.25  # weight of the angle frequency times lag against parameters in [0, 1]
@@ -409,7 +410,7 @@ def lines(points: int) -> Array:
 def grid(plane: Plane, points: int) -> Grid:
     """The grid with `points` lines each way."""
     t = lines(points)
-    nodes = [[plane.spot(np.array([x, y])) for y in t] for x in t]
+    nodes = [[plane.spot(np.array([x, y])) for y in t] for x in counted(t.tolist())]
     parts: list[Part] = []
     breaks: list[Part] = []
     for i, j in itertools.product(range(points), range(points)):
@@ -476,7 +477,8 @@ def search(plane: Plane, grid: Grid) -> tuple[list[Curve], list[Part]]:
     whose counts they do not explain.
     """
     curves: list[Curve] = []
-    for part in grid.parts:  # along the edge in any case: tips of curves may enter between nodes
+    # along the edge in any case: tips of curves may enter between nodes
+    for part in counted(grid.parts):
         if part.at in (0.0, 1.0) or explained(part, curves) != part.change:
             curves += _from_part(plane, part, curves)
     for a, b in _islands(plane, grid):

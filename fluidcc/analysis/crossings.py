@@ -35,6 +35,7 @@ from fluidcc.analysis.scan import (
     unit_of,
 )
 from fluidcc.programs import compiling
+from fluidcc.progress import counted, part, report, reporting
 from fluidcc.quantities import about, about_parameter
 from fluidcc.result import Result, plain
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _DEEPEST = 9  # halvings of a cell while its roots cannot be matched
 _DOUBT = 0.1  # of a root's way: largest misfit between its velocities and its ends
 _CLOSE = 1e-7  # of the range: to a crossing of a population
+_PLACED, _SAMPLED, _FOLLOWED = 0.3, 0.6, 0.9  # finished shares after steps of the search
 _GRAZE = 0.1  # of a root's way: how near the axis a turning point is looked at closely
 
 
@@ -151,6 +153,7 @@ class Crossings(Result):
         )
 
 
+@reporting
 @compiling()
 def crossings(
     net: Model,
@@ -160,6 +163,7 @@ def crossings(
     *,
     points: int = 33,
     criticality: bool = True,
+    progress: Callable[[float], object] | None = None,
 ) -> Crossings:
     """Every change of stability along one parameter of a network, or of a delay equation.
 
@@ -176,6 +180,8 @@ def crossings(
         Values at which the number of unstable roots is certified before anything is refined.
     criticality
         Whether to distinguish subcritical from supercritical Hopf points.
+    progress
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -194,7 +200,7 @@ def crossings(
     >>> fc.crossings(fc.load("hollot2001/slow"), "link.queue.w_q", 1e-5, 1e-3)
     At the low end: stable (certified)
     Changes of stability
-    link.queue.w_q   frequency [rad/s]  period [s]  becomes   Hopf point
+    link.queue.w_q   frequency [rad/s]  period [s]  becomes            kind
     0.0001048512513          1.3415397      4.6836  unstable  supercritical
     """
     ends = ends_of(net, path, low, high, "crossings")
@@ -202,9 +208,11 @@ def crossings(
     if getattr(net, "closure", "") == "population":
         return _of_population(net, plane, path, ends, points)
     scan, scale = Scan(plane, np.zeros(1), np.ones(1)), plane.scales[0]
-    places = [scan.place(float(t)) for t in np.linspace(0.0, 1.0, points)]
-    pieces = _pieces(scan, places)
-    sampled = [(piece, _samples(scan, piece)) for piece in pieces]
+    with part(0.0, _PLACED):
+        places = [scan.place(t) for t in counted(np.linspace(0.0, 1.0, points).tolist())]
+        pieces = _pieces(scan, places)
+    with part(_PLACED, _SAMPLED):
+        sampled = [(piece, _samples(scan, piece)) for piece in counted(pieces)]
     found: list[Crossing] = []
     sound = True
     for k, (piece, samples) in enumerate(sampled):
@@ -216,6 +224,7 @@ def crossings(
             inside, followed = cell(scan, a, b)
             found += [dataclasses.replace(c, value=scale.value(c.value)) for c in inside]
             sound &= followed and a.certified and b.certified
+            report(_SAMPLED + (_FOLLOWED - _SAMPLED) * b.t)
     first = sampled[0][1]
     changes = tuple(c for c in found if turns(c.below, c.above))
     further = tuple(c for c in found if c not in changes)
@@ -236,6 +245,7 @@ def _of_population(
     places = [np.array([t]) for t in np.linspace(0.0, 1.0, points)]
     found = []
     for a, b in itertools.pairwise(places):
+        report(float(a[0]))
         for place, frequency, below, above in scan.changes(a, b):
             becomes = "unstable" if above > below else "stable"
             value = scale.value(float(place[0]))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ from fluidcc.laws.marking import Plain
 from fluidcc.model.rates import emit_signal
 from fluidcc.ops import Num
 from fluidcc.programs import flatten
+from fluidcc.progress import counted, part, report, reporting
 from fluidcc.quantities import attributes, labels
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Link, Network
@@ -210,12 +211,22 @@ class Fluctuations(Result):
         return xr.Dataset(data, coords, {name: getattr(self, name) for name in names})
 
 
-def fluctuations(net: Network) -> Fluctuations:
+@reporting
+def fluctuations(
+    net: Network, *, progress: Callable[[float], object] | None = None
+) -> Fluctuations:
     """Fluctuations of queues and windows around the equilibrium of the population.
 
     Signals are marks or losses of flows that last. Refused, with the reason and its size, if the
     loop is unstable or near to that, if a queue often empties or fills, and for windows of next to
     one packet.
+
+    Parameters
+    ----------
+    net
+        The network; its closure does not matter.
+    progress
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -231,9 +242,16 @@ def fluctuations(net: Network) -> Fluctuations:
     >>> [round(queue.quantiles[share]) for share in (0.05, 0.5, 0.95)]
     [140, 200, 260]
     """
-    return fluctuations_at(equilibrium(dataclasses.replace(net, closure="population")))
+    eq = equilibrium(dataclasses.replace(net, closure="population"))
+    report(_AT_REST)
+    with part(_AT_REST, 1.0, verb=True):
+        return fluctuations_at(eq)
 
 
+_AT_REST = 0.5  # finished share when the equilibrium is known
+
+
+@reporting
 def fluctuations_at(
     eq: Equilibrium, answering: Sequence[list[Answering]] | None = None
 ) -> Fluctuations:
@@ -366,7 +384,7 @@ def _describe(
     own = np.maximum(np.real(np.einsum("wkk->kw", power)), 0.0)
     spectra = [_Spectrum(omega, density) for density in own]
     names = [eq.net.link_names[k] for k in loop.links]
-    known = {name: _link(eq, loop, i, spectra[i]) for i, name in enumerate(names)}
+    known = {name: _link(eq, loop, i, spectra[i]) for i, name in enumerate(counted(names))}
     links = {
         name: known[name] if name in known else _without_queue(eq, k)
         for k, name in enumerate(eq.net.link_names)

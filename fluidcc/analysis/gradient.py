@@ -35,6 +35,7 @@ from fluidcc.analysis.stability import judge, stability
 from fluidcc.analysis.winding import count_roots
 from fluidcc.arrays import jax, jnp
 from fluidcc.errors import Fault, ScenarioError
+from fluidcc.progress import counted, part, reporting
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_paths, number_at
 
@@ -59,7 +60,14 @@ class _NoSlopes(Exception):
         self.value, self.status, self.message = value, status, message
 
 
-def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequence[str]) -> Gradient:
+@reporting
+def gradient(
+    net: Network,
+    of: str | Callable[[Equilibrium], Any],
+    over: Sequence[str],
+    *,
+    progress: Callable[[float], object] | None = None,
+) -> Gradient:
     """Derivatives of a quantity of a network at equilibrium by some of its parameters.
 
     Equilibria, roots and margins are differentiated at the solution by the implicit function
@@ -84,6 +92,8 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
         ``cycle.flow.window.min``; or a function of the `Equilibrium` written with jax.numpy.
     over
         Paths of numbers, delays and flow numbers included; `n` scales a group as a whole.
+    progress
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -109,9 +119,11 @@ def gradient(net: Network, of: str | Callable[[Equilibrium], Any], over: Sequenc
         return cycle_gradients(net, [of], over)[0]
     if isinstance(net, DelayEquation):
         raise ValueError(f"gradient: of a delay equation expected a cycle's quantity, got {of!r}")
-    return gradients(net, [of], over)[0]
+    with part(0.0, 1.0, verb=True):
+        return gradients(net, [of], over)[0]
 
 
+@reporting
 def gradients(
     net: Network, of: Sequence[str | Callable[[Equilibrium], Any]], over: Sequence[str]
 ) -> tuple[Gradient, ...]:
@@ -230,7 +242,7 @@ class _Point:
             raise _NoSlopes(value, self.eq.status, self.eq.message or "there is no such number")
         slopes, is_loop = [], isinstance(of, Measure) and of.kind == "loop"
         share, alike = (_LOOP_STEP, _LOOP_ALIKE) if is_loop else (_STEP, _ALIKE)
-        for path in self.paths:
+        for path in counted(self.paths):
             at = number_at(self.net, path)
             member: Any = family(self.net, [path], "gradient")
             step = share * (abs(at) or 1.0)

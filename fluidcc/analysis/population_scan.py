@@ -15,6 +15,7 @@ import numpy as np
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.scan import Plane, equilibrium_of, turns
 from fluidcc.analysis.stability import Stability, judge
+from fluidcc.progress import counted
 
 _AHEAD = 0.5  # of a segment: to both sides of it, where the curve is sought between its ends
 
@@ -88,7 +89,7 @@ class CountScan:
     def boundary(self, at: Array) -> list[list[Change]]:
         """Curves between stable and unstable, through the cells of a grid with lines `at` (k,)."""
         sides: dict[tuple[int, int, int], list[Change]] = {}  # of the cells, by corner and axis
-        for i, j in itertools.product(range(len(at)), repeat=2):
+        for i, j in counted([*itertools.product(range(len(at)), repeat=2)]):
             for axis, (k, m) in enumerate([(i + 1, j), (i, j + 1)]):
                 if max(k, m) < len(at):
                     ends = np.array([at[i], at[j]]), np.array([at[k], at[m]])

@@ -42,6 +42,7 @@ from fluidcc.model.simulate import (
     report,
 )  # fmt: skip
 from fluidcc.ops import Num
+from fluidcc.progress import counted, reporting
 from fluidcc.quantities import BY_UNIT, about, labels
 from fluidcc.result import Result
 from fluidcc.scenario.network import Network
@@ -149,6 +150,7 @@ class Sensitivity(Result):
         return out.assign_coords(coords)
 
 
+@reporting
 def sensitivity(
     net: Network,
     over: Sequence[str],
@@ -157,6 +159,7 @@ def sensitivity(
     points: ArrayLike | None = None,
     after: float | str = 0.0,
     mesh: Located | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> Sensitivity:
     """A trajectory of the fluid model and its derivatives by parameters, delays and initial state.
 
@@ -174,6 +177,8 @@ def sensitivity(
         Start of the means over time [s], or text as for `until`.
     mesh
         `Located` with a step; by default that of `uniform_mesh`.
+    progress
+        Called with the finished share, in [0, 1], after each path.
 
     Returns
     -------
@@ -219,7 +224,7 @@ def sensitivity(
         jnp.asarray(times), jnp.asarray(float(after)),
     )  # fmt: skip
     every, capacity = [], power_of_two(steps + 3)
-    for direction in directions(net, paths, steady=False):
+    for direction in counted(directions(net, paths, steady=False)):
         run_in = functools.partial(_run, *arguments, direction, system=system)
         most = MOST_STEPS if mesh.max_steps is None else capacity
         (values, slopes, (status, reached, breaks)), capacity = _run_with_memory(

@@ -30,6 +30,7 @@ from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.ops import Num
 from fluidcc.programs import compiling, map_tree
+from fluidcc.progress import report, reporting
 from fluidcc.quantities import about, about_parameter, attributes
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network, to_arrays
@@ -148,12 +149,13 @@ class StabilityMap(Result):
         return "\n".join([*lines, *(f"  {p.describe()}" for p in self.failed)])
 
 
+@reporting
 @compiling()
 def stability_map(
     net: Network,
     over: Mapping[str, Iterable[Any]],
     *,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> StabilityMap:
     """Stability at every point of a grid: verdict, certified count and rightmost root.
 
@@ -169,7 +171,7 @@ def stability_map(
     over
         Values by path; the grid is their product. Text is read as a quantity with its unit.
     progress
-        Called with the finished share in [0, 1].
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -199,8 +201,7 @@ def stability_map(
         for i in numbers:
             ends = () if i in found else map_tree(lambda v, i=i: v[i], searches)
             points.append(found[i] if i in found else _solve_point(net, grid[i], ends))
-            if progress is not None:
-                progress((i + 1) / len(grid))
+            report((i + 1) / len(grid))
     return StabilityMap(axes, units, tuple(points), batched, net)
 
 

@@ -27,6 +27,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import AbstractReaction, AbstractWindowLaw, Ack, Since
 from fluidcc.programs import compiled
+from fluidcc.progress import counted, reporting
 from fluidcc.quantities import attributes, labels
 from fluidcc.result import Result
 from fluidcc.scenario.network import Flows, Network, sees_marks, stands_still
@@ -471,7 +472,10 @@ class WindowDistributions(Result):
         return np.array([getattr(own, name) for own in self.groups.values()], float)
 
 
-def window_distributions(net: Network, *, p: float | None = None) -> WindowDistributions:
+@reporting
+def window_distributions(
+    net: Network, *, p: float | None = None, progress: Callable[[float], object] | None = None
+) -> WindowDistributions:
     """Stationary windows of the groups of a network, one packet at a time.
 
     Parameters
@@ -480,6 +484,8 @@ def window_distributions(net: Network, *, p: float | None = None) -> WindowDistr
         The network.
     p
         Probability of a mark, the same for all groups; None for that of each at equilibrium.
+    progress
+        Called with the finished share, in [0, 1], after each group.
 
     Returns
     -------
@@ -510,7 +516,7 @@ def windows_at(eq: Equilibrium) -> WindowDistributions:
 
 def _windows(net: Network, marks: Callable[[str, Flows], float]) -> WindowDistributions:
     groups, missing = {}, {}
-    for name, flows in zip(net.flow_names, net.flows, strict=True):
+    for name, flows in counted([*zip(net.flow_names, net.flows, strict=True)]):
         try:
             if not (flows.feedback.marks and sees_marks(flows)):
                 raise ValueError(

@@ -37,6 +37,7 @@ from fluidcc.laws.trial import describe, line_of_error
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import Numbers, network_system, record_at_rest
 from fluidcc.packets.hooks import compile_ahead
+from fluidcc.progress import Progress, report, reporting
 from fluidcc.quantities import about, labels
 from fluidcc.result import Result, plain
 from fluidcc.results.blocks import quantity
@@ -474,21 +475,6 @@ class Finding:
     why: str = ""
 
 
-class Step(float):
-    """The finished share of the checks; its text names the one that is made."""
-
-    text: str
-
-    def __new__(cls, done: int, total: int, name: str) -> "Step":
-        """The share of `done` in `total`."""
-        self = super().__new__(cls, done / total)
-        self.text = f"{name}, check {done + 1} of {total}"
-        return self
-
-    def __repr__(self) -> str:
-        return self.text
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
 class LawReport(Result):
     """Every check of one law, in the order in which they were made.
@@ -546,11 +532,12 @@ class LawReport(Result):
         return xr.Dataset(variables, coordinates, {"law": self.law, "kind": self.kind})
 
 
+@reporting
 def check_law(
     law: type[Law],
     *,
     scenario: Network | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> LawReport:
     """Examine a law: its rules in every engine, and a network with it.
 
@@ -596,28 +583,26 @@ def check_law(
             register(law)
         kind = kind_of(law)
         compile_ahead()
-        return LawReport(law.name, kind, tuple(_findings(law, kind, scenario, progress)))
+        return LawReport(law.name, kind, tuple(_findings(law, kind, scenario)))
     finally:
         restore(before)
         set_hypothesis_home_dir(None)
 
 
-def _findings(law: type[Law], kind: str, scenario: Any, progress: Any) -> list[Finding]:
+def _findings(law: type[Law], kind: str, scenario: Any) -> list[Finding]:
     subject, network = Subject(law), NetworkTest(law, kind, scenario)
     listed = [(name, check, subject) for name, check in RULES.items()]
     listed += [(name, check, network) for name, check in _NETWORK.items()]
     found: dict[str, Finding] = {}
     for done, (name, check, thing) in enumerate(listed):
-        if progress is not None:
-            progress(Step(done, len(listed), name))
+        doing = f"{name}, check {done + 1} of {len(listed)}"
+        report(Progress(done, 0, len(listed), doing=doing))
         bad = [n for n in _DECISIVE if n in found and found[n].verdict == FAILED]
         if thing is network and bad:
             why = "it needs a check above that failed"
             found[name] = Finding(name, NOT_APPLICABLE, why)
             continue
         found[name] = finding(name, check, thing)
-    if progress is not None:
-        progress(1.0)
     return list(found.values())
 
 

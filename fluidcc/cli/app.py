@@ -54,7 +54,7 @@ from fluidcc.cli.run import (
 from fluidcc.cli.sweep import sweep
 from fluidcc.cli.validation import check_law, figures, new_law, validate
 from fluidcc.cli.verbs import VERBS, make_command
-from fluidcc.errors import MEANT, Fault, ScenarioError
+from fluidcc.errors import Fault, ScenarioError, meant
 from fluidcc.folders import BESIDE, own_folder
 from fluidcc.scenario.parsing import Faults
 
@@ -166,7 +166,13 @@ def _send_again() -> None:
     threading.Timer(_AGAIN, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-_OTHERS = {"load": "'show'", "plot": "the option --plot of a command"}
+_OTHERS = {
+    "load": "'show'", "dumps": "'show --json'", "plot": "the option --plot of a command",
+    "latex": "'show --latex'", "replace": "the option --set of a command", "paths": "'list keys'",
+    "linearize": "'stability'", "solve_dde": "'simulate'", "citations": "'show'",
+    "laws": "'list laws'", "scenarios": "'list scenarios'", "quantities": "'list quantities'",
+    "gui": "'explore'", "version": "the option --version",
+}  # fmt: skip
 
 
 def _command(name: str) -> str:
@@ -192,10 +198,10 @@ class Program(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is named; for a word that means another one, that is in the error."""
-        word = args[0].lower().replace("-", "_")
-        name = MEANT.get(word, word)
-        if args[0] not in self.commands and (word in MEANT or word in _OTHERS):
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {_command(name)}?")
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            names = [name.replace("-", "_") for name in self.commands]
+            for name in meant(args[0], [*names, *_OTHERS]):
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {_command(name)}?")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

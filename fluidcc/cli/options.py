@@ -125,6 +125,7 @@ CHANGES = several("PATH=VALUE", "Change a parameter. Repeatable.", "--set")
 OVER = several("PATH=A:B:STEP|v1,v2", "Sweep a parameter. Repeat for a grid.", "--over")
 JSON = flag("Print one JSON object.")
 OUT = file("Write the result: .nc, .csv, .json, or its tables as .tex.")
+COLUMNS = text("a,b,c", "Columns of the tables of --out FILE.tex, by heading without unit.")
 PLOT = file("Draw the result: .png, .pdf or .svg.")
 UNTIL = text("TIME", "End of the run [s].", "60")
 WARMUP = text("TIME", "Statistics start here [s]. [default: --until / 3]", "")
@@ -152,6 +153,7 @@ class Task:
     json: bool
     out: Path | None
     plot: Path | None
+    columns: Sequence[str] | None = None
     chunked: bool = False
     quiet: bool = False
 
@@ -163,6 +165,7 @@ def prepare(
     over: Sequence[str] | None,
     json: bool,
     out: Path | None = None,
+    columns: str | None = None,
     plot: Path | None = None,
     fast_cpu: bool = False,
     chunked: bool = False,
@@ -186,7 +189,10 @@ def prepare(
     for path in axes:
         _check_kept(net or loaded, {"--set": typed}, path, "--over", faults)
     _check_files(out, plot, faults)
-    return Task(net, typed, axes, json, out, plot, chunked, quiet)
+    if columns is not None and (out is None or out.suffix != ".tex"):
+        faults.add("--columns", "", "--out FILE.tex", "none" if out is None else f"--out {out}")
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    return Task(net, typed, axes, json, out, plot, names, chunked, quiet)
 
 
 def read_scenario(name: str) -> "Network":

@@ -14,6 +14,7 @@ import typer
 
 from fluidcc.cli.options import Task, command_line
 from fluidcc.errors import Fault, ScenarioError
+from fluidcc.progress import Progress, listening
 
 if TYPE_CHECKING:
     from fluidcc.scenario.network import Network
@@ -88,32 +89,31 @@ EVERY = 10.0
 
 
 @contextmanager
-def progress(doing: str, *, quiet: bool = False) -> Iterator[Callable[[float], None] | None]:
-    """Report on stderr until this ends: a bar with the time left, or lines if it is no terminal.
-
-    Gives the function that takes the finished share; None if `quiet`.
+def progress(doing: str, *, quiet: bool = False) -> Iterator[None]:
+    """Report the progress of verbs on stderr until this ends, unless `quiet`: a bar with the time
+    left, or lines if it is no terminal.
     """
-    if quiet or not sys.stderr.isatty():
-        with nullcontext() if quiet else _lines(doing) as lines:
+    with nullcontext() if quiet else _shown(doing) as show, listening(show):
+        yield
+
+
+@contextmanager
+def _shown(doing: str) -> Iterator[Callable[[float], None]]:
+    """The function that shows a finished share until this ends."""
+    if not sys.stderr.isatty():
+        with _lines(doing) as lines:
             yield lines
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    times = (TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, *times, console=Console(stderr=True), transient=True) as bar:
+    columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.TaskProgressColumn())
+    times = (rich.TimeElapsedColumn(), rich.TimeRemainingColumn())
+    with rich.Progress(*columns, *times, console=Console(stderr=True), transient=True) as bar:
         shown = bar.add_task(f"{doing} (compiling first)", total=1.0)
 
         def show(share: float) -> None:
-            words = doing if type(share) is float else f"{doing}: {share!r}"
+            words = ": ".join([doing, *_words(share)])
             bar.update(shown, completed=share, description=words)
 
         yield show
@@ -137,33 +137,29 @@ def _lines(doing: str) -> Iterator[Callable[[float], None]]:
         thread.join()
 
 
+def _words(share: float) -> list[str]:
+    """The words that a share brings, if any: counts, or what is being done."""
+    return [repr(share)] if isinstance(share, Progress) else []
+
+
 def _line(doing: str, share: float, elapsed: float) -> str:
     """What is being done, its share, and the times gone and left [s], if they are known."""
-    from fluidcc.sweep.progress import Progress
-
-    if isinstance(share, Progress):  # which has the time left
-        return f"{doing}: {share!r}; {elapsed:.0f} s so far"
-    if not 0.0 < share < 1.0:
-        return f"{doing}: {elapsed:.0f} s so far"
-    left = elapsed * (1.0 - share) / share
-    return f"{doing}: {share:.0%}, {left:.0f} s left; {elapsed:.0f} s so far"
+    words = _words(share)
+    if not words and 0.0 < share < 1.0:
+        words = [f"{share:.0%}, {elapsed * (1.0 - share) / share:.0f} s left"]
+    return f"{doing}: {'; '.join([*words, f'{elapsed:.0f} s so far'])}"
 
 
-def evaluate(
-    task: Task, verb: Callable[..., Any], doing: str, reports: bool = False, grid: bool = False
-) -> "Sweep | Any":
-    """The verb's result, or a sweep of results over the grid of ``--over``.
-
-    `reports`: the verb itself takes `progress`; `grid`: it takes the axes too.
+def evaluate(task: Task, verb: Callable[..., Any], doing: str, grid: bool = False) -> "Sweep | Any":
+    """The verb's result, or a sweep of results over the grid of ``--over``, which a verb of a
+    `grid` takes itself.
     """
-    with progress(doing, quiet=task.quiet) as show:
-        if grid:
-            return verb(task.net, task.axes, progress=show)
-        if task.axes:
+    with progress(doing, quiet=task.quiet):
+        if task.axes and not grid:
             from fluidcc.sweep.run import sweep
 
-            return sweep(task.net, task.axes, verb, progress=show)
-        return verb(task.net, progress=show) if reports else verb(task.net)
+            return sweep(task.net, task.axes, verb)
+        return verb(task.net, task.axes) if grid else verb(task.net)
 
 
 def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
@@ -215,7 +211,7 @@ def _save(task: Task, result: Any) -> None:
 
     if task.out is not None:
         with written("--out", task.out):
-            save(result, task.out, net=task.net, command=command_line())
+            save(result, task.out, net=task.net, columns=task.columns, command=command_line())
     if task.plot is not None:
         with written("--plot", task.plot):
             try:

@@ -8,6 +8,7 @@ import typer
 
 from fluidcc.cli.options import (
     CHANGES,
+    COLUMNS,
     FAST_CPU,
     JSON,
     ONE_SCENARIO,
@@ -50,7 +51,7 @@ _OPTIONS = {
     verb=word("VERB", ", ".join(SWEPT), str | None, None),
     scenario=word(None, ONE_SCENARIO, str | None, None, autocompletion=completed),
     words=words("[WORD]...", "Further words of the verb, such as PATH=LO:HI."),
-    over=OVER, changes=CHANGES, out=OUT,
+    over=OVER, changes=CHANGES, out=OUT, columns=COLUMNS,
     workers=text("N", "Number of worker processes (default: one per core)."),
     scheduler=text("ADDRESS", "Address of a Dask cluster, such as tcp://host:8786."),
     status=flag("Print counts of done, failed and missing points; run nothing."),
@@ -58,15 +59,15 @@ _OPTIONS = {
 )  # fmt: skip
 def sweep(
     verb: str | None, scenario: str | None, words: list[str] | None, over: Any, changes: Any,
-    out: Path | None, workers: str | None, scheduler: str | None, status: bool, json: bool,
-    quiet: bool, fast_cpu: bool, **given: Any,
+    out: Path | None, columns: str | None, workers: str | None, scheduler: str | None,
+    status: bool, json: bool, quiet: bool, fast_cpu: bool, **given: Any,
 ) -> None:  # fmt: skip
     """A verb over a grid in chunks, on all cores; finished chunks are kept in FILE.sweep."""
     faults = Faults()
     if status and verb is None:
         _print_status(_folder(out, faults), json, faults)
         return
-    task = _prepare(faults, verb, scenario, changes, over, json, out, fast_cpu, quiet)
+    task = _prepare(faults, verb, scenario, changes, over, json, out, columns, fast_cpu, quiet)
     options = _options(verb or "", words or (), given, task, faults)
     count = _workers(workers, scheduler, faults)
     folder = _folder(out, faults)
@@ -80,7 +81,7 @@ def sweep(
 
 def _prepare(
     faults: Faults, verb: str | None, scenario: str | None, changes: Any, over: Any, json: bool,
-    out: Path | None, fast_cpu: bool, quiet: bool,
+    out: Path | None, columns: str | None, fast_cpu: bool, quiet: bool,
 ) -> Task:  # fmt: skip
     if verb not in SWEPT:
         close = nearest(verb or "", list(SWEPT), 1)
@@ -88,7 +89,17 @@ def _prepare(
         got = "none" if verb is None else f"{verb!r}{hint}"
         faults.add("sweep", "VERB", f"one of {', '.join(SWEPT)}", got)
     task = prepare(
-        faults, scenario, changes, over, json, out, None, fast_cpu, chunked=True, quiet=quiet
+        faults,
+        scenario,
+        changes,
+        over,
+        json,
+        out,
+        columns,
+        None,
+        fast_cpu,
+        chunked=True,
+        quiet=quiet,
     )
     if scenario is None:
         faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
@@ -152,10 +163,10 @@ def _run(
     from fluidcc.sweep.grid import Grid
 
     try:
-        with progress("sweep", quiet=task.quiet) as show:
+        with progress("sweep", quiet=task.quiet):
             return sweep_in_chunks(
                 task.net, Grid.of(task.net, task.axes), verb, folder=folder, workers=workers,
-                scheduler=scheduler, progress=show, command=command_line(),
+                scheduler=scheduler, command=command_line(),
             )  # fmt: skip
     except (SweepStopped, KeyboardInterrupt) as error:
         message = f"stopped: {error}"
@@ -174,7 +185,7 @@ def _deliver(task: Task, result: "SweepData", folder: Path) -> None:
     data, out = result.to_xarray(), task.out
     if out is not None:
         with written("--out", out):
-            save(result, out)
+            save(result, out, columns=task.columns)
     count, total = int(data["failed"].sum()), data["failed"].size
     if task.json:
         counts = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}

@@ -55,8 +55,8 @@ def check_law(file: str, within: str | None, json: bool, quiet: bool, fast_cpu: 
 
         reports = []
         for law in laws:
-            with progress(law.name, quiet=quiet) as show:
-                reports.append(verb(law, scenario=net, progress=show))
+            with progress(law.name, quiet=quiet):
+                reports.append(verb(law, scenario=net))
             if not json:
                 print_tables(reports[-1])
     _end_check(reports, json)

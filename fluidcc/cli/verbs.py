@@ -18,6 +18,7 @@ import typer
 import fluidcc
 from fluidcc.cli.options import (
     CHANGES,
+    COLUMNS,
     FAST_CPU,
     JSON,
     OUT,
@@ -64,8 +65,6 @@ class Verb(NamedTuple):
         Its own words and options.
     doing
         Text of its progress bar.
-    reports
-        Whether the function takes `progress`.
     grid
         Whether the function takes a network and a grid, which must be given.
     gridded, drawn
@@ -85,7 +84,6 @@ class Verb(NamedTuple):
     read: Callable[..., Options]
     options: Mapping[str, Option]
     doing: str
-    reports: bool = False
     grid: bool = False
     gridded: bool = True
     drawn: bool = True
@@ -138,24 +136,28 @@ def make_command(verb: Verb) -> Callable[..., None]:
     """The command of a verb: its own words and options between those that all commands share."""
 
     def command(
-        scenario: str | None, *, changes: Any, json: bool, out: Path | None, fast_cpu: bool,
-        quiet: bool, grid: Any = None, plot: Path | None = None, **own: Any,
+        scenario: str | None, *, changes: Any, json: bool, out: Path | None, columns: str | None,
+        fast_cpu: bool, quiet: bool, grid: Any = None, plot: Path | None = None, **own: Any,
     ) -> None:  # fmt: skip
         along = own.get("along")
         if isinstance(along, str) and "=" in (scenario or "") and "=" not in along:
             scenario, own["along"] = along, scenario
         faults = Faults()
-        task = prepare(faults, scenario, changes, grid, json, out, plot, fast_cpu, quiet=quiet)
+        task = prepare(
+            faults, scenario, changes, grid, json, out, columns, plot, fast_cpu, quiet=quiet
+        )
         if verb.grid and not grid:
             faults.add(verb.name, "", "a grid: --over PATH=A:B:STEP", "none")
         options = verb.read(task, faults, **own)
         faults.finish()
-        result = evaluate(task, verb.call(options), verb.doing, verb.reports, verb.grid)
+        result = evaluate(task, verb.call(options), verb.doing, verb.grid)
         deliver(task, result, listed=verb.listed)
 
     command.__doc__ = verb.read.__doc__
     shared = {"changes": CHANGES} | ({"grid": OVER} if verb.gridded else {})
-    shared |= {"json": JSON, "out": OUT} | ({"plot": PLOT} if verb.drawn else {})
+    shared |= {"json": JSON, "out": OUT, "columns": COLUMNS} | (
+        {"plot": PLOT} if verb.drawn else {}
+    )
     return takes(
         scenario=verb.scenario, **verb.options, **shared, quiet=QUIET, fast_cpu=FAST_CPU
     )(command)  # fmt: skip
@@ -168,7 +170,7 @@ _CLOSURE = {"closure": text("NAME", "What rules act on: mean windows, or the pop
 
 
 def _closed(
-    task: Task, faults: Faults, closure: str | None, function: Callable[..., Any], **options: Any
+    task: Task, faults: Faults, closure: str | None, function: str, **options: Any
 ) -> Options:
     """Options of a function, or the function with them, called with another closure."""
     if closure is None:
@@ -176,13 +178,18 @@ def _closed(
     changes = {"model.closure": closure}
     if task.net is not None:
         faults.catch(fluidcc.replace, task.net, changes, where="--closure")
-    return lambda net: function(fluidcc.replace(net, changes, where="--closure"), **options)
+
+    def call(net: Any) -> Any:
+        function_of = getattr(fluidcc, function)  # imported when all faults are known
+        return function_of(fluidcc.replace(net, changes, where="--closure"), **options)
+
+    return call
 
 
 @_verb("equilibrium", own=_CLOSURE, listed=True)
 def _equilibrium(task: Task, faults: Faults, closure: str | None) -> Options:
     """The equilibrium of the network, with its status."""
-    return _closed(task, faults, closure, fluidcc.equilibrium)
+    return _closed(task, faults, closure, "equilibrium")
 
 
 @_verb("noise", "fluctuations", doing="fluctuations", listed=True)
@@ -198,13 +205,13 @@ def _noise(task: Task, faults: Faults) -> Options:
 def _stability(task: Task, faults: Faults, closure: str | None, certify: bool) -> Options:
     """Stability of the equilibrium: roots and margins."""
     options = {"certify": True} if certify else {}
-    return _closed(task, faults, closure, fluidcc.stability, **options)
+    return _closed(task, faults, closure, "stability", **options)
 
 
 @_verb("bode", own=_CLOSURE, gridded=False, swept=False)
 def _bode(task: Task, faults: Faults, closure: str | None) -> Options:
     """Frequency response of the loop with its margins: Bode and Nyquist plots."""
-    return _closed(task, faults, closure, fluidcc.bode)
+    return _closed(task, faults, closure, "bode")
 
 
 @_verb("stability-map", "stability_map", grid=True)
@@ -217,7 +224,7 @@ def _map(task: Task, faults: Faults) -> Options:
 def _crossings(task: Task, faults: Faults, along: str, closure: str | None) -> Options:
     """Every change of stability along one parameter."""
     path, low, high = interval(along, task, faults, "crossings")
-    return _closed(task, faults, closure, fluidcc.crossings, path=path, low=low, high=high)
+    return _closed(task, faults, closure, "crossings", path=path, low=low, high=high)
 
 
 @_verb(
@@ -230,8 +237,13 @@ def _boundary(task: Task, faults: Faults, along: list[str], closure: str | None)
         faults.add("boundary", "", "two ranges PATH=LO:HI", f"{len(along)}")
     ranges = [interval(text, task, faults, "boundary") for text in along]
     (x, *x_range), (y, *y_range) = (ranges * 2)[:2]
+    if not faults.found:
+        from fluidcc.scenario.paths import full_path
+
+        if full_path(task.net, x) == full_path(task.net, y):
+            faults.add("boundary", x, "two different parameters", "one twice")
     given: Options = {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
-    return _closed(task, faults, closure, fluidcc.boundary, **given)
+    return _closed(task, faults, closure, "boundary", **given)
 
 
 @_verb(
@@ -262,6 +274,11 @@ def _cycle(task: Task, faults: Faults, along: str | None, points: str) -> Option
 )  # fmt: skip
 def _gradient(task: Task, faults: Faults, of: str, over: list[str]) -> Options:
     """Derivatives of a quantity of the equilibrium, a root or a margin by parameters."""
+    _check_paths(task, over, faults, "gradient")
+    if task.net is not None and not of.startswith("cycle."):
+        from fluidcc.analysis.measures import EQUILIBRIUM, find, measures
+
+        faults.catch(find, task.net, of, measures(task.net, EQUILIBRIUM), where="gradient")
     return {"of": of, "over": over}
 
 
@@ -273,6 +290,7 @@ def _gradient(task: Task, faults: Faults, of: str, over: list[str]) -> Options:
 )  # fmt: skip
 def _sensitivity(task: Task, faults: Faults, over: list[str], until: str, after: str) -> Options:
     """Derivatives of a trajectory by parameters, delays and the initial state."""
+    _check_paths(task, over, faults, "sensitivity")
     end = end_of(until, faults)
     begin = seconds("--after", after, faults, within="[0, inf)")
     if 0 < end <= begin:
@@ -281,7 +299,7 @@ def _sensitivity(task: Task, faults: Faults, over: list[str], until: str, after:
 
 
 @_verb(
-    "optimize", reports=True, gridded=False, drawn=False, swept=False,
+    "optimize", gridded=False, drawn=False, swept=False,
     own={
         "vary": several("PATH=LO:HI", "Parameter to choose. Repeatable."),
         "maximize": text("QUANTITY", "Goal, such as phase_margin."),
@@ -325,11 +343,10 @@ def _optimize(
     goals = {"--maximize": maximize, "--minimize": minimize, "--tradeoff": tradeoff}
     _check_names(task, goals, subject_to or (), faults)
 
-    def search(net: Any, *, progress: Any = None) -> Any:
+    def search(net: Any) -> Any:
         best = fluidcc.optimize(
             net, ranges, maximize=maximize, minimize=minimize, subject_to=subject_to or (),
-            integer=integer or (), over_scenarios=box, verification=verify, progress=progress,
-            **when, **counts,
+            integer=integer or (), over_scenarios=box, verification=verify, **when, **counts,
         )  # fmt: skip
         return best if tradeoff is None else best.traded(tradeoff, levels)
 
@@ -347,6 +364,14 @@ def _ranges(
             faults.add(option, path, "each path once", f"{given!r}")
         ends[path] = low, high
     return ends
+
+
+def _check_paths(task: Task, paths: Sequence[str], faults: Faults, where: str) -> None:
+    """Note paths of parameters that the network does not have."""
+    if task.net is not None:
+        from fluidcc.scenario.paths import check_paths
+
+        faults.catch(check_paths, task.net, paths, where=where)
 
 
 def _check_names(
@@ -425,7 +450,7 @@ def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> N
         ),
         "save_state": file("Write the states of all runs at their end (.state), for --initial."),
     },
-    reports=True, alone=("trace", "save_state"),
+    alone=("trace", "save_state"),
 )  # fmt: skip
 def _packets(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, sample: str | None,
@@ -483,7 +508,6 @@ def _announce(task: Task, options: Mapping[str, Any]) -> None:
         ),
         "sample": _SAMPLE,
     },
-    reports=True,
 )  # fmt: skip
 def _trains(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, step: str | None,
@@ -498,7 +522,7 @@ def _trains(
 
 
 @_verb(
-    "compare", doing="runs", reports=True,
+    "compare", doing="runs",
     own={
         "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS,
         "levels": text("LEVELS", "Levels to set side by side.", ",".join(LEVELS)),
@@ -527,7 +551,7 @@ def _compare(
         "budget": text("N", "Number of cases to search for each kind of network."),
         "seed": text("K", "Seed of the search.", "1"),
     },
-    reports=True, gridded=False, drawn=False, swept=False,
+    gridded=False, drawn=False, swept=False,
     scenario=word(
         None, "Scenario to test; without one, search over parameters.", str | None, None,
         autocompletion=completed,

@@ -1,6 +1,7 @@
 """Fluid trajectories of a network, and their result: its links and groups of flows over time."""
 
 import dataclasses
+from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from fluidcc.model.fluid import as_fluid, varies, with_service
 from fluidcc.model.network_mesh import least_rate, uniform_mesh
 from fluidcc.model.network_system import blank, network_system, starts_late
 from fluidcc.model.rates import interpret_signal, known_load, received, starts_slowly
+from fluidcc.progress import reporting
 from fluidcc.quantities import about, attributes
 from fluidcc.result import Result
 from fluidcc.scenario.network import LONGEST, Network, why_packets
@@ -329,12 +331,14 @@ def check_network(net: Network) -> None:
                 )
 
 
+@reporting
 def simulate(
     net: Network,
     *,
     until: float | str,
     points: ArrayLike | None = None,
     mesh: AbstractMesh | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> Trajectory:
     """Integrate the fluid model of a network from its initial history.
 
@@ -351,6 +355,8 @@ def simulate(
         to four distinct round trips if no signal jumps, and nothing changes by ticks, by calls
         that vary or at limits of a queue law's memory; else `Uniform()`, whose error is of first
         order in the step if a signal jumps: a peak may be off by a thousandth.
+    progress
+        Called with 1.0 at the end: a trajectory is one compiled loop, which has no news before.
 
     Returns
     -------

@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import EQUILIBRIUM
 from fluidcc.errors import extra
 from fluidcc.optimize.problem import ENOUGH, Evaluator, Point, Problem, Range, halton, worst
-
-Progress = Callable[[float], None]
+from fluidcc.progress import counted, part
 
 STATIONARY = 1e-3
 """Residual up to which a point is taken for stationary: by a step across a whole range the goal
@@ -82,19 +81,17 @@ def search(
     *,
     starts: int,
     given: Sequence[Array] = (),
-    progress: Progress | None = None,
 ) -> SearchResult:
     """Search with gradients, which everything in the problem needs.
 
     `starts` of the best points of a sample are started from, or the `given` points (K,) in place of
-    those; `progress` is called with the finished share.
+    those.
     """
-    show = progress or (lambda _: None)
     evaluator = Evaluator(problem)
     sample = _sample(problem, given)
-    for k, x in enumerate(sample):
-        evaluator(x)
-        show(_SAMPLED * (k + 1) / len(sample))
+    with part(0.0, _SAMPLED):
+        for x in counted(sample):
+            evaluator(x)
     known = [x for x in sample if evaluator(x).known]
     if not known:
         return SearchResult(
@@ -105,9 +102,8 @@ def search(
     tried: list[Descent] = []
     note = ""
     try:
-        for k, begin in enumerate(chosen):
-            tried.append(_descend(evaluator, begin))
-            show(_SAMPLED + (_TRIED - _SAMPLED) * (k + 1) / len(chosen))
+        with part(_SAMPLED, _TRIED):
+            tried.extend(_descend(evaluator, begin) for begin in counted(chosen))
         best = _polish(evaluator)
         if any(r.whole for r in problem.ranges):
             best, note = _whole(evaluator, best)
@@ -394,24 +390,20 @@ def _missed(evaluator: Evaluator, point: Point, place: str) -> str:
     )
 
 
-def trials(
-    problem: Problem, *, count: int, seed: int, progress: Progress | None = None
-) -> SearchResult:
+def trials(problem: Problem, *, count: int, seed: int) -> SearchResult:
     """Search by trials: all points if there are no more than `count`, else by sampling.
 
     The sampler is the tree-structured Parzen estimator of Bergstra et al. (2011) with constraints,
-    as optuna has it; `seed` is its seed. `progress` is called with the finished share. Raises
+    as optuna has it; `seed` is its seed. Raises
     MissingExtra if the sampler is needed and optuna is not installed.
     """
-    show = progress or (lambda _: None)
     evaluator, every = Evaluator(problem), _every(problem.ranges, count)
     if every is None:
-        _draw(evaluator, count, seed, show)
+        _draw(evaluator, count, seed)
         note = f"best of {count} trials, seed {seed}: no proof that nothing is better"
     else:
-        for k, x in enumerate(every):
+        for x in counted(every):
             evaluator(x)
-            show((k + 1) / len(every))
         note = f"each of the {len(every)} points was tried"
     points = len(evaluator.points)
     if not any(point.known for point in evaluator.points.values()):
@@ -432,7 +424,7 @@ def _every(ranges: tuple[Range, ...], count: int) -> list[Array] | None:
     return [np.array(x) for x in itertools.product(*axes)]
 
 
-def _draw(evaluator: Evaluator, count: int, seed: int, show: Progress) -> None:
+def _draw(evaluator: Evaluator, count: int, seed: int) -> None:
     """Let optuna choose the points: whole numbers themselves, of the others the coordinates."""
     optuna: Any = extra("optuna", "opt", what="a search without gradients")
     problem, level = evaluator.problem, optuna.logging.get_verbosity()
@@ -445,9 +437,8 @@ def _draw(evaluator: Evaluator, count: int, seed: int, show: Progress) -> None:
             study.enqueue_trial(
                 {r.path: round(r.value(u)) if r.whole else float(u) for r, u in pairs}
             )
-        for k in range(count):
+        for _ in counted(range(count)):
             _try(evaluator, study, optuna.trial.TrialState.FAIL)
-            show((k + 1) / count)
     finally:
         optuna.logging.set_verbosity(level)
 

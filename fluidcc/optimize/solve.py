@@ -23,7 +23,8 @@ from fluidcc.optimize.problem import (
     worst,
     worst_at,
 )
-from fluidcc.optimize.search import Active, Progress, SearchResult, search, trials
+from fluidcc.optimize.search import Active, SearchResult, search, trials
+from fluidcc.progress import part
 from fluidcc.quantities import BY_UNIT, about, labels
 from fluidcc.result import Result, plain
 from fluidcc.results.compare import Comparison
@@ -328,12 +329,11 @@ def solve(
     effort: Effort,
     *,
     given: Sequence[Array] = (),
-    progress: Progress | None = None,
 ) -> SearchResult:
     """The optimum of a problem; with derivatives, from the `given` points (K,), if any."""
     if problem.smooth:
-        return search(problem, starts=effort.starts, given=given, progress=progress)
-    return trials(problem, count=effort.trials, seed=effort.seed, progress=progress)
+        return search(problem, starts=effort.starts, given=given)
+    return trials(problem, count=effort.trials, seed=effort.seed)
 
 
 def corners(box: Sequence[Range]) -> tuple[dict[str, Any], ...]:
@@ -355,7 +355,7 @@ def _scenarios(box: Sequence[Range], points: Sequence[Any]) -> tuple[dict[str, A
 
 
 def solve_worst_case(
-    problem: Problem, box: Sequence[Range], effort: Effort, *, progress: Progress | None = None
+    problem: Problem, box: Sequence[Range], effort: Effort
 ) -> tuple[Problem, SearchResult]:
     """The best worst case over a box of scenarios, and the problem with those that decide it.
 
@@ -363,17 +363,14 @@ def solve_worst_case(
     which it is worse join the set, until there are none (or after a few rounds, as the message
     notes). Starts and points are those of all rounds; each takes half of the progress left.
     """
-    show = progress or (lambda _: None)
     others = _scenarios(box, list(halton(len(box), _CHECKED)))
     rounds: list[SearchResult] = []
     given: tuple[Array, ...] = ()
     note = ""
     while True:
         left = 0.5 ** len(rounds)
-        result = solve(
-            problem, effort, given=given,
-            progress=lambda share, left=left: show(1.0 - left * (1.0 - share / 2)),
-        )  # fmt: skip
+        with part(1.0 - left, 1.0 - left / 2):
+            result = solve(problem, effort, given=given)
         rounds.append(result)
         if result.status != "ok" or result.x is None:
             break

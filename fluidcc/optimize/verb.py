@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from fluidcc.optimize.problem import (
     worst,
     worst_at,
 )
-from fluidcc.optimize.search import Descent, Multipliers, Progress, SearchResult, multipliers
+from fluidcc.optimize.search import Descent, Multipliers, SearchResult, multipliers
 from fluidcc.optimize.solve import (
     Check,
     ConstraintValue,
@@ -43,6 +43,7 @@ from fluidcc.optimize.solve import (
 from fluidcc.packets.hooks import compile_ahead
 from fluidcc.packets.plan import PacketError
 from fluidcc.programs import compiling
+from fluidcc.progress import counted, part, reporting
 from fluidcc.results.compare import Comparison, compare
 from fluidcc.results.levels import WITHOUT_TRAINS
 from fluidcc.scenario.network import Network
@@ -52,6 +53,10 @@ from fluidcc.scenario.paths import full_path
 _BOX = 4  # parameters that span a box of scenarios, at most: its corners are 16 then
 
 
+_SEARCHED = 0.7  # finished share when the search is done, if the optimum is verified
+
+
+@reporting
 def optimize(
     net: Network,
     vary: Mapping[str, Iterable[Any]],
@@ -68,7 +73,7 @@ def optimize(
     trials: int = 60,
     seed: int = 1,
     verification: bool = True,
-    progress: Progress | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> Optimum:
     """The best parameters of a network: of its equilibrium, margins, trajectory or packets.
 
@@ -108,7 +113,7 @@ def optimize(
         Whether to run the optimum as a trajectory and in packets: over a box of scenarios in the
         worst ones of the goal and of each constraint that holds the optimum.
     progress
-        Called with the finished share of the search.
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -142,12 +147,14 @@ def optimize(
     effort = Effort(_count("starts", starts), _count("trials", trials), seed)
     if verification:
         compile_ahead()
-    with compiling():  # the verification asks about a few networks, once each
+    searched = _SEARCHED if verification else 1.0
+    with compiling(), part(0.0, searched):  # the verification asks about a few networks, once each
         if box:
-            problem, found = solve_worst_case(problem, box, effort, progress=progress)
+            problem, found = solve_worst_case(problem, box, effort)
         else:
-            found = solve(problem, effort, progress=progress)
-    return _optimum(problem, found, effort, verification)
+            found = solve(problem, effort)
+    with part(searched, 1.0):
+        return _optimum(problem, found, effort, verification)
 
 
 def _problem(
@@ -286,7 +293,7 @@ def _verified(
             problem.network(x, dict(place)), problem.goal, problem.constraints, fresh,
             scenario=dict(place), worst_for=names,
         )
-        for place, names in (worst_for or {(): []}).items()
+        for place, names in counted([*(worst_for or {(): []}).items()])
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.lib.recfunctions import repack_fields
@@ -26,7 +26,21 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 Metrics = dict[str, dict[str, dict[str, Any]]]
-Kept = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+
+class MetricValues(Mapping[str, float]):
+    """Metrics of a link or a group by name: numbers, but for those of a group that are lists."""
+
+    @overload
+    def __getitem__(self, name: Literal["flow_goodput", "link_arrivals"], /) -> tuple[float, ...]:
+        pass
+
+    @overload
+    def __getitem__(self, name: str, /) -> float:
+        pass
+
+
+Kept = Mapping[str, Mapping[str, MetricValues]]
 """Metrics as results have them: by ``links`` or ``flows``, their names, and the metric's."""
 
 COUNTS = {"arrivals", "departures", "drops", "marks", "sent", "timeouts", "window_reductions",

@@ -35,10 +35,9 @@ from fluidcc.packets.initial import Initial, find_initial
 from fluidcc.packets.plan import PacketError, Plan, plan
 from fluidcc.packets.saved import ENDING, Saved, State, read_states, write_states
 from fluidcc.packets.traces import ENDINGS, SLICE, TraceFile
+from fluidcc.progress import report, reporting
 from fluidcc.scenario.network import LONGEST, Network
 from fluidcc.scenario.parsing import in_seconds
-
-Progress = Callable[[float], None]
 
 _SLICE = 5_000 if INTERPRETED else 400_000  # events between looks at the stop flag: some 50 ms
 _PARTS = 20  # parts of a run, for batch means
@@ -244,6 +243,7 @@ def check_times(warmup: float, until: float) -> None:
         )
 
 
+@reporting
 def simulate_packets(
     net: Network,
     *,
@@ -256,7 +256,7 @@ def simulate_packets(
     trace: str | Path | None = None,
     initial: Callable[[Network], Any] | str | Path | None = None,
     save_state: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> PacketRuns:
     """Simulate a network packet by packet, once for each seed.
 
@@ -294,7 +294,7 @@ def simulate_packets(
         nothing but the rules of their laws depends on them, such as thresholds of RED or gains of
         PI; every other change is refused, and another version of fluidcc or its packages.
     progress
-        Called with the finished share, 0 to 1, from time to time.
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -341,7 +341,7 @@ def simulate_packets(
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         jobs = [pool.submit(batch.perform, k) for k in range(len(chosen))]
         try:
-            wait_for(jobs, lambda: progress and progress(batch.fraction()))
+            wait_for(jobs, batch.fraction)
         except KeyboardInterrupt:
             batch.stop.set()
         except BaseException:
@@ -373,14 +373,14 @@ def _begin(layout: Plan, initial: Any, seeds: tuple[int, ...]) -> Initial | Save
     return saved
 
 
-def wait_for(jobs: Iterable[concurrent.futures.Future], report: Callable[[], Any]) -> None:
-    """Wait for runs, with a report from time to time; raises what one of them raises."""
+def wait_for(jobs: Iterable[concurrent.futures.Future], share: Callable[[], float]) -> None:
+    """Wait for runs and report the finished share; raises what one of them raises."""
     waiting = set(jobs)
     while waiting:
         done, waiting = concurrent.futures.wait(waiting, _POLL, concurrent.futures.FIRST_EXCEPTION)
         for job in done:
             job.result()
-        report()
+        report(share())
 
 
 def _collect(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,7 @@ from fluidcc.packets.accounts import half_width, shortest
 from fluidcc.packets.hooks import compile_ahead
 from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
+from fluidcc.progress import part, reporting
 from fluidcc.quantities import BY_UNIT, about, in_packets, labels
 from fluidcc.result import Result, plain
 from fluidcc.results.levels import (
@@ -196,6 +198,7 @@ class Comparison(Result):
         return xarray.Dataset(data, coords, attrs)
 
 
+@reporting
 def compare(
     net: Network,
     *,
@@ -204,7 +207,7 @@ def compare(
     seeds: Sequence[int] = (1, 2, 3, 4, 5),
     levels: Sequence[str] = LEVELS,
     trajectory: bool = True,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> Comparison:
     """Set the levels of description of one network side by side, and name the one to trust.
 
@@ -229,7 +232,7 @@ def compare(
     trajectory
         Whether to integrate the fluid model; the equilibrium alone stands for it otherwise.
     progress
-        Called with the finished share of the runs of trains and packets.
+        Called with the finished share, in [0, 1], of the runs of trains and packets.
 
     Returns
     -------
@@ -277,12 +280,13 @@ def compare(
     trains, refused, packets = None, "", None
     if "trains" in engines:
         try:
-            own = _part(progress, "trains", engines)
-            trains = simulate_trains(net, estimate_error=True, progress=own, **runs)
+            with _part_of("trains", engines):
+                trains = simulate_trains(net, estimate_error=True, **runs)
         except PacketError as why:
             refused = str(why)
     if "packets" in engines:
-        packets = simulate_packets(net, progress=_part(progress, "packets", engines), **runs)
+        with _part_of("packets", engines):
+            packets = simulate_packets(net, **runs)
     warnings = validity_warnings(eq, fluid, noise)
     against = refused
     if trains is not None:
@@ -305,13 +309,10 @@ def compare(
     )  # fmt: skip
 
 
-def _part(
-    progress: Callable[[float], None] | None, engine: str, engines: Sequence[str]
-) -> Callable[[float], None] | None:
-    """The progress of one engine as a part of the whole."""
-    if progress is None:
-        return None
-    return lambda share: progress((engines.index(engine) + share) / len(engines))
+def _part_of(engine: str, engines: Sequence[str]) -> AbstractContextManager[None]:
+    """Report the runs of one engine as a part of all."""
+    number = engines.index(engine)
+    return part(number / len(engines), (number + 1) / len(engines), verb=True)
 
 
 def _shortest(net: Network, until: float, runs: int) -> float:

@@ -90,6 +90,7 @@ def save(
     name: str | os.PathLike[str],
     *,
     net: "Network | None" = None,
+    columns: Sequence[str] | None = None,
     command: str | None = None,
 ) -> None:
     """Write the file of `Result.save`; `command` is what the user typed, by default the process's.
@@ -100,6 +101,8 @@ def save(
     if path.suffix not in DATA + PICTURES:
         expected = f"a file that ends in {', '.join(DATA + PICTURES)}"
         raise ScenarioError([Fault("save", "", expected, f"'{path}'")])
+    if columns is not None and path.suffix != ".tex":
+        raise ScenarioError([Fault("save", "columns", "a file that ends in .tex", f"'{path}'")])
     if path.suffix in PICTURES:
         from fluidcc.results.plot import plot, style
 
@@ -114,7 +117,7 @@ def save(
     if path.suffix == ".tex":
         from fluidcc.results import tex
 
-        tex.write(result.tables(), path, origin)
+        tex.write(result.tables(), path, origin, columns)
     elif path.suffix == ".json":
         with whole(path) as part:
             part.write_text(to_json({**result.to_dict(), "provenance": origin}), encoding="utf-8")

@@ -6,6 +6,7 @@ import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.folders import whole
 from fluidcc.quantities import TABLE
 from fluidcc.results.blocks import (
@@ -39,7 +40,7 @@ def latex(
     columns: Sequence[str] | None = None,
 ) -> str:
     """Tabulars one below the other, of some columns or of all; lines, and where it all comes from,
-    as comments. Raises ValueError for columns that there are not.
+    as comments. Raises ScenarioError for columns that there are not.
     """
     blocks = list(blocks) if columns is None else _with_columns(list(blocks), columns)
     notes = [line for name, own in (origin or {}).items() for line in _noted(f"{name}: {own}")]
@@ -56,18 +57,25 @@ def latex(
 def _with_columns(blocks: Sequence[Block], names: Sequence[str]) -> list[Block]:
     """Lines, and the tables that have any of these columns, with them alone."""
     known = [c.name for own in blocks if isinstance(own, Table) for c in own.columns]
-    for name in names:
-        if name not in known:
-            expected = ", ".join(dict.fromkeys(known))
-            raise ValueError(f"columns: expected names among {expected}, got {name!r}")
+    expected = f"columns among {', '.join(dict.fromkeys(known))}"
+    faults = [
+        Fault("columns", "", expected, repr(name), nearest(name, known))
+        for name in names if name not in known
+    ]  # fmt: skip
+    if faults:
+        raise ScenarioError(faults)
     cut = (own.with_columns(names) if isinstance(own, Table) else own for own in blocks)
     return [own for own in cut if isinstance(own, Line) or own.columns]
 
 
-def write(blocks: Iterable[Block], path: pathlib.Path, origin: Mapping[str, str]) -> None:
+def write(
+    blocks: Iterable[Block], path: pathlib.Path, origin: Mapping[str, str],
+    columns: Sequence[str] | None = None,
+) -> None:  # fmt: skip
     """A file with the tables; what was there before is replaced when all is written."""
+    tables = latex(blocks, origin, columns)
     with whole(path) as part:
-        part.write_text(latex(blocks, origin), encoding="utf-8")
+        part.write_text(tables, encoding="utf-8")
 
 
 def _noted(words: str) -> list[str]:

@@ -17,12 +17,12 @@ import xarray as xr
 from fluidcc import memory
 from fluidcc.errors import SweepStopped
 from fluidcc.machine import processors
+from fluidcc.progress import Clock, report
 from fluidcc.result import Result, plain
 from fluidcc.results.export import provenance
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.job import Chunk, Job, Plan, description
-from fluidcc.sweep.progress import Clock, Progress
 from fluidcc.sweep.result import Point, printed
 from fluidcc.sweep.store import (
     Folder,
@@ -96,7 +96,6 @@ def sweep_in_chunks(
     folder: Path | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
     command: str | None = None,
 ) -> SweepData:
     """Compute the missing points of a sweep and join all; the options are those of `sweep`."""
@@ -111,9 +110,7 @@ def sweep_in_chunks(
 
         def take(chunk: Chunk) -> None:
             store.add(chunk)
-            now = clock.count(chunk.points, chunk.failed)
-            if progress is not None:
-                progress(now)
+            report(clock.count(chunk.points, chunk.failed))
             try:
                 _require_memory(len(grid), chunk.memory / chunk.points)
             except ValueError as error:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from fluidcc.progress import Clock, Progress, report, reporting
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, name_of
 from fluidcc.sweep.points import evaluate_block, most_at_once
-from fluidcc.sweep.progress import Clock, Progress
 from fluidcc.sweep.result import Sweep
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def sweep(
     over: Mapping[str, Iterable[Any]],
     verb: Callable[[Network], Any],
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Sweep: ...
 
 
@@ -38,10 +38,11 @@ def sweep(
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> SweepData: ...
 
 
+@reporting
 def sweep(
     net: Network,
     over: Mapping[str, Iterable[Any]],
@@ -50,7 +51,7 @@ def sweep(
     folder: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Sweep | SweepData:
     """Apply a verb at every point of a grid.
 
@@ -124,16 +125,14 @@ def sweep(
 
         return sweep_in_chunks(
             net, grid, verb, folder=None if folder is None else Path(folder),
-            workers=workers if chunked else 0, scheduler=scheduler, progress=progress,
+            workers=workers if chunked else 0, scheduler=scheduler,
         )  # fmt: skip
     blocks = Blocks.of(grid, most_at_once(net, verb, len(grid)))
     clock, found = Clock(len(grid)), {}
     for block in range(len(blocks)):
         points = evaluate_block(net, blocks, block, verb)
         found |= points
-        now = clock.count(len(points), sum(bool(point.message) for point in points.values()))
-        if progress is not None:
-            progress(now)
+        report(clock.count(len(points), sum(bool(point.message) for point in points.values())))
     return Sweep(grid.axes, grid.units, tuple(found[k] for k in range(len(grid))), net)
 
 

@@ -30,15 +30,17 @@ from fluidcc.model.simulate import (
     checked_times,
     report,
 )
+from fluidcc.progress import Clock, Progress, reporting
+from fluidcc.progress import report as report_share
 from fluidcc.result import failure
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.parsing import in_seconds
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.points import evaluate_point
-from fluidcc.sweep.progress import Clock, Progress
 from fluidcc.sweep.result import Sweep
 
 
+@reporting
 def simulate_map(
     net: Network,
     over: Mapping[str, Iterable[Any]],
@@ -46,7 +48,7 @@ def simulate_map(
     until: float | str,
     points: ArrayLike | None = None,
     mesh: Uniform | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[Progress], object] | None = None,
 ) -> Sweep:
     """Integrate the fluid model at every point of a grid, points of one structure side by side.
 
@@ -105,14 +107,13 @@ def simulate_map(
     swept = [evaluate_point(net, changes, begin) for changes in grid.points()]
     runnable = [k for k, point in enumerate(swept) if point.result is not None]
     clock = Clock(len(grid), failed := len(grid) - len(runnable), failed)
-    report = progress or (lambda now: None)
     if failed:
-        report(clock.count(0, 0))
+        report_share(clock.count(0, 0))
     for j, run in simulate_batch([swept[k].result for k in runnable], until, times, mesh):
         k = runnable[j]
         result, message = (None, run) if isinstance(run, str) else (run, failure(run))
         swept[k] = dataclasses.replace(swept[k], result=result, message=message)
-        report(clock.count(1, int(bool(message))))
+        report_share(clock.count(1, int(bool(message))))
     return Sweep(grid.axes, grid.units, tuple(swept), net)
 
 

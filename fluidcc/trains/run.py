@@ -19,6 +19,7 @@ from fluidcc.machine import card
 from fluidcc.machine import threads as most_threads
 from fluidcc.module import skeleton
 from fluidcc.packets.accounts import (
+    Kept,
     Metrics,
     PacketRuns,
     dataset,
@@ -30,6 +31,7 @@ from fluidcc.packets.accounts import (
 from fluidcc.packets.plan import PacketError
 from fluidcc.packets.run import check_times, checked_seeds, wait_for
 from fluidcc.programs import leaves, map_tree, unflatten
+from fluidcc.progress import part, reporting
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.parsing import in_seconds
 from fluidcc.trains.layout import Layout, Shape, chosen_step, lay_out
@@ -64,8 +66,8 @@ class TrainRuns(PacketRuns):
     _view = "runs.TrainsView"
 
     step: float = math.nan
-    step_error: Any = None
-    step_ci95: Any = None
+    step_error: Kept | None = None
+    step_ci95: Kept | None = None
 
 
 def begun(layout: Layout, seeds: Sequence[int]) -> tuple[Any, Run]:
@@ -318,7 +320,7 @@ def _together(layout: Layout, seeds: Sequence[int]) -> _Lane | _Lanes:
 
 def _perform(
     net: Network, step: float, seeds: Sequence[int], until: float, warmup: float,
-    samples: np.ndarray, progress: Callable[[float], None] | None,
+    samples: np.ndarray,
 ) -> tuple[list[Metrics], list[Metrics], Any]:  # fmt: skip
     """Metrics of each seed, of the parts of the first, and series at the times of samples."""
     job = _Job(net, step, np.linspace(warmup, until, _PARTS + 1), samples)
@@ -326,7 +328,7 @@ def _perform(
     with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(together))) as pool:
         futures = [pool.submit(job.perform, own) for own in together]
         try:
-            wait_for(futures, lambda: progress and progress(sum(job.done.values()) / len(together)))
+            wait_for(futures, lambda: sum(job.done.values()) / len(together))
         except BaseException:
             job.stopped = True
             raise
@@ -356,6 +358,10 @@ def _checked(step: float | None, sample: float | None, until: float, longest: fl
         )
 
 
+_FINE = 2 / 3  # of the steps of two runs, one with twice the step
+
+
+@reporting
 def simulate_trains(
     net: Network,
     *,
@@ -365,7 +371,7 @@ def simulate_trains(
     step: float | str | None = None,
     estimate_error: bool = False,
     sample: float | str | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> TrainRuns:
     """Simulate a network by trains of packets, once for each seed.
 
@@ -391,7 +397,7 @@ def simulate_trains(
     sample
         Time between the samples of `series` [s], or text with a unit; none are taken for None.
     progress
-        Called with the finished share, 0 to 1, from time to time.
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -419,11 +425,13 @@ def simulate_trains(
     chosen = checked_seeds(seeds)
     used = step or min(chosen_step(net), longest)
     times = np.zeros(0) if sample is None else times_of(sample, until)
-    runs, parts, series = _perform(net, used, chosen, until, warmup, times, progress)
+    with part(0.0, _FINE if estimate_error else 1.0):
+        runs, parts, series = _perform(net, used, chosen, until, warmup, times)
     found = TrainRuns.of(chosen, runs, parts, until=until, warmup=warmup, series=series, step=used)
     if not estimate_error:
         return found
-    coarse, parts, _ = _perform(net, 2 * used, chosen, until, warmup, np.zeros(0), None)
+    with part(_FINE, 1.0):
+        coarse, parts, _ = _perform(net, 2 * used, chosen, until, warmup, np.zeros(0))
     rough = TrainRuns.of(chosen, coarse, parts, until=until, warmup=warmup)
     return dataclasses.replace(
         found,

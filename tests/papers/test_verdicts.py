@@ -211,7 +211,7 @@ def whole(tmp_path_factory):
     """The folder of an experiment that nothing disturbed."""
     folder = tmp_path_factory.mktemp("whole")
     seen = []
-    Lab(Store(folder), "becn", quick=True).perform([NAME], seen.append)
+    Lab(Store(folder), "becn", quick=True).perform([NAME], progress=seen.append)
     assert seen == sorted(seen) and seen[-1] == pytest.approx(1.0)
     assert len(kept(folder)) == POINTS
     return folder
@@ -236,7 +236,7 @@ def test_runs_are_those_of_the_packet_simulator(whole):
 def test_what_is_kept_is_not_run_again(whole):
     before = {file: file.stat().st_mtime_ns for file in whole.iterdir()}
     lab = Lab(Store(whole), "becn", quick=True)
-    lab.perform([NAME], lambda _: pytest.fail("something was run"))
+    lab.perform([NAME], progress=lambda _: pytest.fail("something was run"))
     lab.packets("competing_ecn")
     assert {file: file.stat().st_mtime_ns for file in whole.iterdir()} == before
 
@@ -247,7 +247,7 @@ def test_an_interrupt_keeps_what_is_finished(whole, tmp_path):
 
     lab = Lab(Store(tmp_path), "becn", quick=True)
     with pytest.raises(KeyboardInterrupt):
-        lab.perform([NAME], stop)
+        lab.perform([NAME], progress=stop)
     assert 0 < len(kept(tmp_path)) < POINTS
     lab.perform([NAME])
     assert kept(tmp_path) == kept(whole)

@@ -12,6 +12,7 @@ from fluidcc.machine import processors
 from fluidcc.model.simulate import simulate
 from fluidcc.packets.hooks import entry_points
 from fluidcc.packets.run import simulate_packets
+from fluidcc.progress import report, reporting
 from fluidcc.scenario.files import dumps
 from fluidcc.scenario.network import Network
 
@@ -22,7 +23,6 @@ from .store import Store
 if TYPE_CHECKING:
     from xarray import Dataset
 
-Progress = Callable[[float], None]
 _FEW_FLOWS = 12
 
 
@@ -65,7 +65,10 @@ class Lab:
         """Whether an experiment is another one under the reading."""
         return self.experiment(name).name != self.under(None).experiment(name).name
 
-    def perform(self, names: Iterable[str], progress: Progress | None = None) -> None:
+    @reporting
+    def perform(
+        self, names: Iterable[str], *, progress: Callable[[float], object] | None = None
+    ) -> None:
         """Do the packet runs of experiments that are not kept yet, as many at once as there are
         processors. What an interrupt leaves undone is done the next time.
         """
@@ -90,8 +93,7 @@ class Lab:
                 for job in concurrent.futures.as_completed(jobs):
                     job.result()
                     done += jobs[job]
-                    if progress is not None:
-                        progress(done / whole)
+                    report(done / whole)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from fluidcc.progress import part, report
+
 from ...paper_figs.drawing.figure import FLUID, PACKETS, Panel, Recipe, recipes, wanted
 from .experiments import PAPERS
 from .lab import Lab
@@ -22,8 +24,8 @@ from .store import Store
 
 _NEAR_ZERO = 0.05  # of the largest: relative errors of less say nothing
 
-Showing = Callable[[str], AbstractContextManager[Callable[[float], None] | None]]
-"""Opens a progress bar with a name; the context has a function that takes the finished share."""
+Showing = Callable[[str], AbstractContextManager[None]]
+"""Shows what is reported in its context, under a name."""
 
 
 def _silent(_: str) -> AbstractContextManager[None]:
@@ -70,7 +72,7 @@ class Bench:
         How many make figures and verdicts at a time; more than one need a main module that can
         be imported, as those of the command line can.
     showing
-        Opens a progress bar.
+        Shows the progress.
     """
 
     store: Store
@@ -88,13 +90,13 @@ class Bench:
 
     def perform(self, needs: Iterable[str]) -> None:
         """Do the packet runs of experiments, by full names."""
-        with self.showing("packet runs") as show:
-            self.lab("").perform(needs, show)
+        with self.showing("packet runs"):
+            self.lab("").perform(needs)
 
     def each(self, doing: str, task: Callable[..., Any], over: Sequence[tuple]) -> Iterator[Any]:
         """What a task returns for each tuple of arguments, in their order; it is told the bench."""
         plain = dataclasses.replace(self, processes=1, showing=_silent)
-        with self.showing(doing) as show, contextlib.ExitStack() as stack:
+        with self.showing(doing), part(0.0, 1.0), contextlib.ExitStack() as stack:
             if self.processes > 1 and len(over) > 1:
                 spawn = multiprocessing.get_context("spawn")  # threads do not survive a fork
                 pool = stack.enter_context(ProcessPoolExecutor(self.processes, spawn))
@@ -105,8 +107,7 @@ class Bench:
                 found = (task(plain, *given) for given in over)
             for k, result in enumerate(found):
                 yield result
-                if show is not None:
-                    show((k + 1) / len(over))
+                report((k + 1) / len(over))
 
 
 def _result(job: Future) -> Any:

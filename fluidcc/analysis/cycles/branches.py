@@ -28,6 +28,7 @@ from fluidcc.analysis.cycles.result import Cycle
 from fluidcc.analysis.cycles.verb import CornerError, Subject, check, cycle, result_of, subject_of
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.scan import Scale, ends_of, family, scale_of, unit_of
+from fluidcc.progress import counted, part, reporting
 from fluidcc.quantities import about, about_parameter, attributes
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
@@ -35,6 +36,7 @@ from fluidcc.scenario.network import Network
 if TYPE_CHECKING:
     import xarray
 
+_SEARCHED = 0.3  # finished share when the Hopf points are known
 _COUNT = 36  # intervals
 _BORN = 0.02  # of the states at rest: amplitude of the first cycle
 _STEPS = 15
@@ -145,9 +147,10 @@ class Cycles(Result):
         return xr.Dataset(data, attrs={"path": self.path, "message": self.message})
 
 
+@reporting
 def cycles(
     net: Network | DelayEquation, path: str, low: float | str, high: float | str, *,
-    points: int = 12, progress: Callable[[float], None] | None = None,
+    points: int = 12, progress: Callable[[float], object] | None = None,
 ) -> Cycles:  # fmt: skip
     """Cycles along one parameter, continued from every Hopf point.
 
@@ -165,7 +168,7 @@ def cycles(
     points
         Values over the whole range at which non-smooth cycles are searched for.
     progress
-        Called with the finished share after each branch.
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -190,13 +193,14 @@ def cycles(
     ends = ends_of(net, path, low, high, "cycles")
     scale = scale_of(*ends)
     member = family(net, [path], "cycles")
-    found = crossings(net, path, *ends, criticality=False)
+    with part(0.0, _SEARCHED, verb=True):
+        found = crossings(net, path, *ends, criticality=False)
     every = [c for c in (*found.crossings, *found.secondary) if not c.jump and c.frequency]
-    branches = []
-    for c in every:
-        branches.append(_follow_branch(member, scale, c.value, float(c.frequency or 0), points))
-        if progress is not None:
-            progress(len(branches) / len(every))
+    with part(_SEARCHED, 1.0):
+        branches = [
+            _follow_branch(member, scale, c.value, float(c.frequency or 0), points)
+            for c in counted(every)
+        ]
     notes = [] if every else ["no Hopf point in this range, from which cycles could begin"]
     if found.without_equilibrium or not found.certified:
         notes.append("Hopf points may be missing: not all numbers of unstable roots are certified")

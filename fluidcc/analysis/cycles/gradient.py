@@ -28,6 +28,7 @@ from fluidcc.analysis.measures import Gradient
 from fluidcc.analysis.scan import number_of, unit_of
 from fluidcc.arrays import jax
 from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.progress import counted, part
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path, replace
 
@@ -36,6 +37,8 @@ _STEP = 1e-5  # of a parameter: step of the difference of the equations
 
 _replaced = jax.jit(replace)
 """A network with other parameter values, which may leave their ranges a little."""
+
+_FOUND = 0.7  # finished share when the cycle is known
 
 _Place = tuple[Label, bool] | None
 """A reported value and whether its maximum is meant; None for the period."""
@@ -49,7 +52,9 @@ def cycle_gradients(
     Extremes are those of `Cycle`: queue and average of links, window of groups (the first round
     trip), and ``cycle.states.K.max`` of a delay equation.
     """
-    found, subject = cycle(net), subject_of(net)
+    with part(0.0, _FOUND, verb=True):
+        found = cycle(net)
+    subject = subject_of(net)
     paths, places = tuple(dict.fromkeys(over)), [_place(net, subject, name) for name in names]
     values = [_value(found, place) for place in places]
     status, message = "ok", ""
@@ -58,7 +63,8 @@ def cycle_gradients(
         status = found.status
         message = found.message or "only cycles by collocation have derivatives"
     else:
-        moves = _moves(net, subject, found.orbit, paths)
+        with part(_FOUND, 1.0):
+            moves = _moves(net, subject, found.orbit, paths)
         slopes = np.array([_slopes(found.orbit, subject, place, moves) for place in places])
     units = {path: unit_of(net, path) for path in paths}
     return tuple(
@@ -110,7 +116,7 @@ def _moves(
         step = _STEP * (abs(value) or 1.0)
         return solve_linear(matrix, parameter_slope(model_at, orbit, step), "cycle")
 
-    return np.array([move(path) for path in paths])
+    return np.array([move(path) for path in counted(paths)])
 
 
 def _slopes(orbit: Orbit, subject: Subject, place: _Place, moves: Array) -> Array:

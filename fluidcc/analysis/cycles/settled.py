@@ -24,6 +24,7 @@ from fluidcc.analysis.cycles.orbit import (
 from fluidcc.analysis.oscillation import rises
 from fluidcc.dde.integrate import Status, integrate
 from fluidcc.dde.located import Located
+from fluidcc.progress import report
 
 _ROOM = (1 << 16) - 4  # steps in memory: one length, so that few shapes are compiled
 _MOST_STEPS = 5e4  # without those at events
@@ -164,6 +165,7 @@ def settling(
     longest = min(longest, _MOST_STEPS * step)
     while True:
         run = simulate(model, y0, until)
+        report(0.5 * until / longest)
         end = last_return(run, step / _SAMPLES)
         last = end.rests or 4 * until > longest or 4 * len(run.rows) > _ROOM
         if last or end.apart < _AGREE:

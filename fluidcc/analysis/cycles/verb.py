@@ -42,18 +42,26 @@ from fluidcc.dde.system import shapes_of, unraveler
 from fluidcc.model.fluid import as_fluid, with_mean_calls
 from fluidcc.model.network_system import initial_state, network_system
 from fluidcc.model.rates import FREE, HIGH, LOW
+from fluidcc.progress import report, reporting
 from fluidcc.scenario.network import Network, Start, to_arrays
 
 MESHES = (24, 36, 54)
 """Intervals of the meshes on which a cycle is solved one after the other."""
 _SHORTEST, _LONGEST = 150.0, 1e4  # times the longest lag: lengths of runs
+_RUN = 0.5  # finished share when the run is done
 _VANISHED = 1e-3  # of the amplitude of the run: smaller orbits are equilibria
 _SMALL = 1e-6  # of the states: smaller amplitudes count as 0
 _POINTS = 401
 _RESTS = "no cycle: the run from the initial history converges; others may lead to cycles"
 
 
-def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
+@reporting
+def cycle(
+    net: Network | DelayEquation,
+    *,
+    start: Cycle | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Cycle:
     """The limit cycle to which the model settles, with its Floquet multipliers.
 
     A simulation from the scenario's initial history finds it, and collocation makes it exact: on
@@ -67,6 +75,8 @@ def cycle(net: Network | DelayEquation, *, start: Cycle | None = None) -> Cycle:
         A network or a delay equation.
     start
         A cycle of the same model at nearby parameters, in place of a simulation.
+    progress
+        Called with the finished share, in [0, 1], from time to time.
 
     Returns
     -------
@@ -123,6 +133,7 @@ def _after_run(subject: Subject, model: Model) -> Cycle:
             model, subject.start, shortest=_SHORTEST * lag, longest=_LONGEST * lag
         ):
             found, why, repeating = None, "", None
+            report(_RUN)
             if end.rests:
                 return none_found(_RESTS)
             if end.period is None:
@@ -146,7 +157,8 @@ def collocate(subject: Subject, orbit: Orbit) -> Cycle:
     """The cycle near an orbit, by collocation; raises OrbitLostError if there is none."""
     begin = _amplitude(orbit)
     before = error = None
-    for count in MESHES:
+    for k, count in enumerate(MESHES):
+        report(_RUN + (1.0 - _RUN) * k / len(MESHES))
         orbit = solve(subject.model, remesh(orbit, count))
         if np.all(_amplitude(orbit) <= _VANISHED * begin):
             return none_found("no cycle: the oscillation decays to the equilibrium")

@@ -401,7 +401,7 @@ class CrossingsView(View):
         along = parameter(result.path, result.unit)
         changes = table(
             "Changes of stability", along, ("frequency", "rad/s"), ("period", "s"), "becomes",
-            "Hopf point",
+            "kind",
         )  # fmt: skip
         for c in result.crossings:
             numbers = (Number(c.value, 10), Number(c.frequency, 8), period(c.frequency))
