@@ -462,7 +462,8 @@ class AbstractQueueLaw(AbstractRemembering):
         """The law of the packet engine at a link with this buffer [packet].
 
         Called by packets and trains at the start. It differs if the signal to a packet depends on
-        a memory that the mean does not depend on.
+        a memory that the mean does not depend on; trains then ask packet by packet, or, if there
+        are too many in a step, for the share of `seen.count` packets that get a signal.
         Raises ValueError if no packet could ever get a signal.
         """
         return self

@@ -68,6 +68,7 @@ class _Step:
     def __init__(self, shape: Shape, numbers: Numbers, run: Run, u: Array) -> None:
         self.shape, self.numbers, self.record, self.k = shape, numbers, run.record, run.k
         self.done: set[int] = set()  # links of this step
+        self.known: list[tuple[Array, Array]] = []  # (n, B) of each kind, before and after ACKs
         self._random, self._drawn = u, 0
 
     def draw(self, count: int) -> Array:
@@ -178,7 +179,7 @@ class _Step:
         """What comes to a link, and the run that knows of it."""
         shape, numbers = self.shape, self.numbers
         arrived, returned = [list(a) for a in run.arrived], [list(r) for r in run.returned]
-        parts, facts = [], []
+        parts, paces, facts = [], [], []
         zero = jnp.zeros_like(run.ports[link].accepted)
         work, number, voice, loose, loose_work = (zero,) * 5
         port, own = shape.ports[link], numbers.ports[link]
@@ -201,6 +202,9 @@ class _Step:
                     path = self.back_to(kind, p, self.now() - p.legs[hop] / numbers.step, hop)
                     here = jnp.maximum(self.come(kind, path), before)
                 parts.append(here - before)
+                if port.single:
+                    known, now = self.known[kind.number]
+                    paces.append(parts[-1] if hop else now - known)
                 if kind.starts:  # SYNs, which are at all links at once
                     syns = run.senders[kind.number].files.syns
                     number, work = number + syns, work + syns * jnp.max(p.opener[hop])
@@ -215,7 +219,7 @@ class _Step:
                 work = work + (total - before) * jnp.max(p.ack[hop])
                 returned[kind.number][hop] = total
         run = run._replace(arrived=tuple(map(tuple, arrived)), returned=tuple(map(tuple, returned)))
-        return _offer(facts, parts, work, number, voice, loose, loose_work), run
+        return _offer(facts, parts, paces, work, number, voice, loose, loose_work), run
 
     def departing(self, link: int, run: Run, arms: Array) -> tuple[Array, Run]:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
@@ -247,7 +251,7 @@ class _Step:
 
 
 def _offer(
-    facts: list, parts: list, work: Array, number: Array, voice: Array, loose: Array,
+    facts: list, parts: list, paces: list, work: Array, number: Array, voice: Array, loose: Array,
     loose_work: Array,
 ) -> links.Offer:  # fmt: skip
     """What comes to a link, with what its flows are like."""
@@ -272,6 +276,7 @@ def _offer(
     lanes = voice.shape[0]
     return links.Offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
+        pace=jnp.concatenate(paces) if paces else (),
         work=work, number=number, voice=voice, loose=loose, loose_work=loose_work,
         mapped=column(lambda kind, _: kind.mapped),
         maps=any(kind.mapped for kind, _ in facts),
@@ -303,6 +308,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
     for kind, p, s in zip(shape.kinds, numbers.kinds, run.senders, strict=True):
         heard, age = this.hear(kind, p, s)
         oldest = jnp.maximum(oldest, age)
+        this.known.append((s.known, heard.known))
         s = senders.respond(kind, p, s, heard, now, step, this.draw(draws_to_respond(kind)))
         if kind.starts:
             refused = this.refused(kind, p, run)

@@ -36,6 +36,7 @@ _MOST_TURNS = 3200  # of flows in it, unless the fewest steps have more
 _BURST = 1.5  # packets by which the arrivals of a step may be uneven
 _FILES = 0.25  # files that begin in a step, at most on average
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
+_SINGLE = 32  # the same if it decides packet by packet, up to twice the packets of a mean step
 _DECODES = 16  # most hashes that a receiver compares in a step
 _FILE_DRAWS = 7  # random numbers of an open source in a step
 _MOST_NUMBERS = 2e8  # that are remembered in a run
@@ -78,6 +79,7 @@ class Port:
     blocks: int
     ticks: int  # most in a step
     spaced: bool
+    single: bool  # its law decides on each packet by what it remembers of those before
     averages: bool
     waits: bool
     counts_service: bool
@@ -406,14 +408,17 @@ def _port(
 ) -> Port:
     link, flows = net.links[k], sum(kind.count * kind.route.count(k) for kind in crossing)
     law = link.queue.in_packets(float(link.buffer))
-    spaced, ticks = is_spaced(law), law.period() is not None
+    single, ticks = law is not link.queue, law.period() is not None
+    spaced, mean = single or is_spaced(law), float(link.capacity) * step  # packets
+    most = min(_SINGLE, 2 * mean) if single else min(_BLOCKS, mean)
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if ticks else math.inf
     return Port(
         flows=flows,
         each=not spaced or any(kind.mapped for kind in crossing),
-        blocks=max(1, min(_BLOCKS, math.ceil(float(link.capacity) * step))),
+        blocks=max(1, math.ceil(most)),
         ticks=max(1, math.ceil(step / period)) if ticks else 0,
         spaced=spaced,
+        single=single,
         averages=averages(law),
         waits=law.waits,
         counts_service=law.counts_service,

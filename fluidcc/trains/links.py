@@ -3,6 +3,7 @@
 Arrays over flows are (N, B) for all flows that cross the link, those of the link itself (B).
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,7 @@ class Offer(NamedTuple):
     """What comes to a link in a step."""
 
     flows: Array  # (N, B) packets of each flow
+    pace: Any  # (N, B) ACKs that let them go, if the law is asked packet by packet
     work: Array  # (B) small packets, ACKs and SYNs
     number: Array  # (B) the same by number
     loose: Array  # (B) packets without congestion control, by number
@@ -134,6 +136,36 @@ class _Judged(NamedTuple):
     mark: Array  # long-run probability
 
 
+def _singly(port: Port, offer: Offer, step: Array, total: Array) -> Iterator[tuple[Array, Array]]:
+    """The packets of a step one by one, or in parts of a few, each with the time [s] it took.
+
+    They come flow by flow, as fast as ACKs let them go: what a window grows by comes at once.
+    """
+    flows, pace, ends = offer.flows, offer.pace, jnp.cumsum(offer.flows, axis=0)
+    others = jnp.maximum(total - ends[-1], 0.0)
+    whole, size = jnp.sum(pace, axis=0) + others, jnp.maximum(total / port.blocks, 1.0)
+    all_of = jnp.maximum(jnp.where(whole > 0, whole, total), _TINY)
+    end, time = 0.0 * total, 0.0 * total
+    for j in range(1, port.blocks + 1):
+        begin, before, end = end, time, jnp.minimum(size * j, total)
+        come = jnp.where(ends < end[None], pace, jnp.clip(end[None] - ends + flows, 0.0, pace))
+        come = jnp.sum(come, axis=0) + jnp.clip(end - ends[-1], 0.0, others)
+        time = step * jnp.where(whole > 0, come, end) / all_of
+        if j == port.blocks:
+            time = step + 0.0 * total
+        yield end - begin, time - before
+
+
+def _within(flows: Array, parts: list[tuple[Array, Array]], signals: list[Array]) -> Array:
+    """Signals (N, B) that fall on each flow, in the mean, of `signals` (B) up to each part."""
+    ends, begin, own = jnp.cumsum(flows, axis=0), 0.0 * signals[0], 0.0 * flows
+    for (part, _), before, after in zip(parts, signals, signals[1:], strict=False):
+        share = (after - before) / jnp.where(part > 0, part, 1.0)
+        first, last = (jnp.clip(v - begin[None], 0.0, part[None]) for v in (ends - flows, ends))
+        own, begin = own + (last - first) * share[None], begin + part
+    return own
+
+
 class _Judge:
     """A queue law that sees the arrivals of a step a packet or a few at a time, of a mean size."""
 
@@ -141,21 +173,24 @@ class _Judge:
         self, port: Port, numbers: PortNumbers, offer: Offer, step: Array, total: Array, size: Array
     ) -> None:
         self._port, self._numbers, self._offer, self._size = port, numbers, offer, size
-        self._part, self._span = total / port.blocks, step / port.blocks
+        even = [(total / port.blocks, step / port.blocks)] * port.blocks
+        self.parts = list(_singly(port, offer, step, total)) if port.single else even
         self._capacity = numbers.capacity + 0.0 * total
 
-    def see(self, before: _Judged, u: Array) -> _Judged:
-        """What the law has said after one more part; `u` is a random number (B)."""
-        port, law, part, capacity = self._port, self._numbers.law, self._part, self._capacity
-        served, x = capacity * self._span, before.state
+    def see(self, before: _Judged, part: Array, span: Array, u: Array) -> _Judged:
+        """What the law has said after one more part, of `part` packets in `span` [s]; `u` is a
+        random number (B).
+        """
+        port, law, capacity = self._port, self._numbers.law, self._capacity
+        served, x = capacity * span, before.state
         found = jnp.maximum(before.queue + (part - served) / 2, 0.0)
         if port.averages:  # an idle link counts as small packets that find it empty
             idle = jnp.maximum(served - part - found, 0.0)
             x = _add(x, law.on_arrival(x, Arrival(idle, 0 * idle, 0 * idle, capacity, 0 * idle)))
         seen = _see(port, found, 0.0) + (1.0 if port.counts_service else 0.0)
-        arrival = Arrival(part, self._span + 0 * part, seen, capacity, self._size)
+        arrival = Arrival(part, span + 0 * part, seen, capacity, self._size)
         x = _add(x, law.on_arrival(x, arrival))
-        one = Arrival(1 + 0 * part, self._span / ops.maximum(part, _TINY), seen, capacity)
+        one = Arrival(1 + 0 * part, span / ops.maximum(part, _TINY), seen, capacity)
         said = law.signal(x, one)
         mark, forced = said.mark + 0 * part, said.drop + 0 * part
         chooses = (mark > 0) | (forced > 0)
@@ -247,13 +282,17 @@ def _choose(
     size = jnp.where(number > 0, work / jnp.where(number > 0, number, 1.0), 1.0)
     judge, zero = _Judge(port, numbers, offer, step, number, size), 0.0 * queue
     judged = _Judged(s.law, s.gap, s.armed, queue, zero, zero, zero, zero)
-    for j in range(port.blocks):
-        judged = judge.see(judged, u[j if port.spaced else 0])
+    reached = [judged.signals]
+    for j, (part, span) in enumerate(judge.parts):
+        judged = judge.see(judged, part, span, u[j if port.spaced else 0])
+        reached.append(judged.signals)
     s = s._replace(law=judged.state, gap=judged.gap, armed=judged.armed)
     each = u[-port.flows :]
     share = judged.signals / jnp.where(number > 0, number, 1.0)
     if port.spaced:
         pool = jnp.where(offer.mapped > 0, 0.0, offer.flows * share[None])
+        if port.single:
+            pool = _within(offer.flows, judge.parts, reached)
         chosen = deal(pool, u[port.blocks])
         if port.each:
             own = jnp.where(offer.mapped > 0, offer.flows, 0.0)

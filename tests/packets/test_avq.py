@@ -81,6 +81,19 @@ def test_marks_of_a_virtual_link_of_constant_rate_are_those_of_the_mean(share, l
     assert abs(marks - count * mean) <= 2  # no more than the virtual queue holds besides
 
 
+@pytest.mark.parametrize("load", [0.9, 1.6])
+@pytest.mark.parametrize("count", [4, 64])
+def test_packets_that_come_together_are_marked_by_the_share_without_room(load, count):
+    """As one after the other, up to a packet that does not fit as a whole."""
+    law, gap = AVQ(alpha=1e-300).in_packets(500.0), 1 / (load * CAPACITY)
+    first = Virtual(0.7, 495.0, 0.0)
+    singly = list(by_rules(law, [gap] * count, [1.0] * count, first))
+    change = law.on_arrival(first, Arrival(count, count * gap, 0.0, CAPACITY))
+    together = Virtual(*(old + new for old, new in zip(first, change, strict=True)))
+    assert abs(together.lost * count - sum(x.lost for x in singly)) <= 1
+    assert abs(together.queued - singly[-1].queued) <= 1
+
+
 def test_the_engine_is_the_published_algorithm(tmp_path):
     """Every packet of a run that came to the link, by its time, size and fate."""
     law = AVQ(alpha=2.0)  # the rate moves by a tenth

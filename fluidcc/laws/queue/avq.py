@@ -19,7 +19,7 @@ class AVQ(AbstractQueueLaw):
     mark of the paper's analysis. It is exact at equilibrium and for small motions about it, as the
     virtual link is then overloaded at all times. Only packets see the virtual queue drain
     (`follows_queue`): one that has no room in it is marked and does not enter it, which in the long
-    run is the same share of packets.
+    run is the same share of packets. Of several that come together the share without room is.
     """
 
     name: ClassVar[str] = "avq"
@@ -50,13 +50,14 @@ class AVQ(AbstractQueueLaw):
         if not self.follows_queue:
             return self.adapted(seen)
         left = ops.maximum(x.queued - x.c * seen.capacity * seen.elapsed, 0.0)
-        filled = left + seen.count * seen.size
-        fits = filled <= self.buffer
+        come = seen.count * seen.size
+        room = ops.where(seen.count > 1, self.buffer - left, 0.0)  # one fits as a whole or not
+        fits = ops.where(left + come <= self.buffer, come, room)
         rise, fall = (self.adapted(seen._replace(**{k: 0.0})) for k in ("count", "elapsed"))
         c = ops.maximum(ops.minimum(x.c + rise, 1.0) + fall, 0.0)  # up to the link's, then down
-        lost = ops.where(seen.count > 0, ops.where(fits, 0.0, 1.0), x.lost)
-        queued = ops.where(fits, filled, left)
-        return self.change(x, c=c - x.c, queued=queued - x.queued, lost=lost - x.lost)
+        share = (come - fits) / ops.where(come > 0, come, 1.0)
+        lost = ops.where(seen.count > 0, share, x.lost)
+        return self.change(x, c=c - x.c, queued=left + fits - x.queued, lost=lost - x.lost)
 
     def signal(self, x: State, seen: Arrival) -> Signal:
         """Mark the share of arrivals above the virtual rate, `seen.elapsed` being a packet's gap;
