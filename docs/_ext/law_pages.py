@@ -23,7 +23,7 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.symbolic import RULES, changes, marking_rule, rule, zero_drift
+from fluidcc.laws.symbolic import RULES, changes, rule, zero_drift
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.results.latex import queue_equations, readable, sender_equations
 from fluidcc.scenario.files import bibliography, keys
@@ -190,7 +190,7 @@ def _says(value: sp.Expr) -> bool:
 
 
 def _marking(law: AbstractMarking) -> Iterator[str]:
-    (result,) = marking_rule(law, ECNMod()).results
+    (result,) = rule(law, "probability", ECNMod()).results
     yield f"For flows of the law `{ECNMod.name}`:"
     yield from _display([f"p_{{\\mathrm{{used}}}} = {sp.latex(readable(result))}"])
 

@@ -130,7 +130,7 @@ def _source(kind: str, laws: tuple[Law, ...]) -> str:
     def write() -> str:
         from fluidcc.packets import compile  # SymPy is heavy, and most runs find what is kept
 
-        return getattr(compile, f"write_{kind}")(*laws)
+        return compile.write(kind, laws)
 
     if structure not in _sources:
         kept = all(map(_is_ours, laws))
