@@ -231,14 +231,15 @@ SEAL = ".seal"
 """Ending of the files with the seals of those that a library keeps."""
 
 
-def seal(*parts: bytes) -> str:
-    """Digest of the stored bytes: 32 hexadecimal digits."""
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:32]
+def seal(*parts: str | bytes) -> str:
+    """Digest of texts or stored bytes: 32 hexadecimal digits."""
+    data = (part.encode() if isinstance(part, str) else part for part in parts)
+    return hashlib.sha256(b"".join(data)).hexdigest()[:32]
 
 
 def sealed_name(stem: str, data: bytes, ending: str, key: bytes = b"") -> str:
     """Name of a file with `data` in it; `key` stands for the other inputs that made them."""
-    return f"{stem}-{seal(key, stem.encode(), data)}{ending}"
+    return f"{stem}-{seal(key, stem, data)}{ending}"
 
 
 def is_sound(file: Path, data: bytes, key: bytes = b"") -> bool:

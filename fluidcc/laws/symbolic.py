@@ -31,7 +31,7 @@ from fluidcc.laws.law import (
     Since,
     arguments_of,
 )
-from fluidcc.laws.parameters import infos, numeric_parameters, parameter_values, states
+from fluidcc.laws.parameters import infos, numeric_parameters, states
 from fluidcc.laws.registry import kind_of
 
 DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
@@ -175,33 +175,6 @@ def rule(
         )
     results = getattr(with_symbols(law), method)(*arguments)
     return known._replace(results=tuple(sp.sympify(r) for r in _flat(results)))
-
-
-def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp.Expr]:
-    """Windows at which growth and reactions to marks of probability p balance, as formulas.
-
-    Misra and Ott (2003), eq. 4, for any law whose state is its window; empty for others, and if
-    SymPy finds no closed form. Roots that are no windows, negative at the law's parameters, are
-    left out.
-    """
-    if len(_flat(state_symbols(window))) > 1:
-        return []
-    w, p = _symbol(_WINDOW, positive=True), sp.Symbol("p", positive=True)
-    bare, one = with_symbols(window), Ack(sp.Integer(1), sp.Integer(0), _symbol("R"))
-    share = reaction.shares(p, w)
-    balance = share.growing * bare.on_ack(w, one) + share.reacting * bare.on_mark(w, one)
-    try:
-        roots = sp.solve(sp.nsimplify(in_powers(balance)), w)
-    except NotImplementedError:
-        return []
-    usual = dict(zip(parameter_symbols(window).values(), parameter_values(window), strict=True))
-    return [root for root in roots if _positive_at(root, usual, p)]
-
-
-def _positive_at(formula: sp.Expr, usual: dict[sp.Symbol, float], p: sp.Symbol) -> bool:
-    """Whether a formula gives a positive number for usual parameters and some p."""
-    numbers = (sp.N(formula.subs([*usual.items(), (p, share)])) for share in (0.01, 0.1, 0.5, 0.9))
-    return any(bool(number.is_positive) for number in numbers)
 
 
 def in_powers(expression: sp.Expr) -> sp.Expr:

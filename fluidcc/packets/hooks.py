@@ -29,9 +29,10 @@ from fluidcc.folders import (
     find_kept,
     fingerprint,
     own_folder,
+    seal,
     write_kept,
 )
-from fluidcc.kept_modules import FOLDER, digest, module_from, module_name
+from fluidcc.kept_modules import FOLDER, module_from, module_name
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Law, State
 from fluidcc.laws.parameters import parameter_values
 from fluidcc.machine import processors
@@ -48,7 +49,7 @@ def _package_hash() -> str:
     """Hash of the engine's sources: part of the name of whatever is compiled from them."""
     here = Path(__file__).parent
     files = [here / "hooks.py", *sorted((here / "engine").glob("*.py"))]
-    return digest(sys.version, *(f.read_bytes() for f in files))
+    return seal(sys.version, *(f.read_bytes() for f in files))
 
 
 def _kept_text(key: str, write: Callable[[], str]) -> str:
@@ -57,7 +58,7 @@ def _kept_text(key: str, write: Callable[[], str]) -> str:
         folder = own_folder("rules")
     except OSError:
         return write()
-    stem = f"rules_{digest(key, fingerprint(*SHOWING))}"
+    stem = f"rules_{seal(key, fingerprint(*SHOWING))}"
     if found := find_kept(folder, stem, ".txt"):
         return found[1].decode()
     text = write()

@@ -6,7 +6,6 @@ Its description as plain data identifies it: sweeps with equal descriptions have
 
 import dataclasses
 import functools
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ import xarray as xr
 
 from fluidcc.arrays import jax
 from fluidcc.errors import SweepStopped
-from fluidcc.folders import SHOWING, fingerprint
+from fluidcc.folders import SHOWING, fingerprint, seal
 from fluidcc.laws.own import Carried, files, origins, source_of
 from fluidcc.result import is_interrupted
 from fluidcc.scenario.files import dumps
@@ -175,7 +174,7 @@ def description(
         "verb": name_of(verb),
         "options": options_of(verb),
         "laws": [[Path(origin.name).name, origin.digest] for origin in origins(net)],
-        "code": hashlib.sha256(f"{code}{source}".encode()).hexdigest(),
+        "code": seal(code, source),
     }
 
 
