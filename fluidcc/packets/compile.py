@@ -16,9 +16,9 @@ from fluidcc.laws.law import (
     Law,
     Signal,
 )
-from fluidcc.laws.symbolic import DRAWN, Rule, rule
+from fluidcc.laws.symbolic import Rule, rule
 from fluidcc.packets.engine import records
-from fluidcc.packets.hooks import numbers_of
+from fluidcc.packets.hooks import KINDS, numbers_of
 
 
 def _lines(results: Mapping[int, sp.Expr], slots: Mapping[sp.Symbol, int]) -> list[str]:
@@ -128,27 +128,27 @@ def _write_estimator(law: AbstractEstimator) -> str:
     return _function("decode", _lines({r.E_ESTIMATE: found.event[0] + found.results[0]}, slots))
 
 
-_ANSWERS: Mapping[str, tuple[Mapping[str, str], int, int]] = {
-    "reaction": ({"ready": "ready", "growing": "growing"}, records.R_TIME, records.R_RESULT),
-    "marking": ({"marking": "probability"}, records.M_PROBABILITY, records.M_PROBABILITY),
-    "advertise": ({"advertise": "advertised_window"}, records.A_WINDOW, records.A_RESULT),
-    "source": ({name: name for name in DRAWN}, records.U_UNIFORM, records.U_RESULT),
-}
-"""Kinds of hooks that are rules with one result: rules by the names of the hooks, and the slots of
-the event and of the result; parameters follow."""
+_METHODS = {"marking": "probability", "advertise": "advertised_window"}
+"""Rules of hooks that are not called like them."""
+_BEGINS = {
+    "reaction": records.R_TIME, "marking": records.M_PROBABILITY, "advertise": records.A_WINDOW,
+    "source": records.U_UNIFORM,
+}  # fmt: skip
+"""Slots of the event; the result stands before the parameters."""
 
 
 def _write_answers(kind: str, laws: Sequence[Law]) -> str:
     """Hooks of rules with one result, without those that always say yes, or leave their number."""
-    methods, first, result = _ANSWERS[kind]
-    text = ""
-    for name, method in methods.items():
+    names, first = KINDS[kind]
+    begin, text = _BEGINS[kind], ""
+    for name in names:
+        method = _METHODS.get(name, name)
         found = rule(laws[0], method, *laws[1:])  # pyright: ignore[reportArgumentType]
         (answer,) = found.results
         if kind != "source" and answer == (1 if kind == "reaction" else found.event[0]):
             continue
-        slots = _slots(first, *found.event) | _slots(result + 1, *found.parameters)
-        text += _function(name, _lines({result: answer}, slots))
+        slots = _slots(begin, *found.event) | _slots(first, *found.parameters)
+        text += _function(name, _lines({first - 1: answer}, slots))
     return text
 
 

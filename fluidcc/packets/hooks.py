@@ -73,7 +73,7 @@ Hook = int
 _HEAD = '"""Generated from the rules of a law."""\nimport math\n\n'
 _HEAD += "from fluidcc.packets.hooks import hook\n"
 # hooks of each kind of law, and where in the block the state and the parameters begin
-_KINDS: dict[str, tuple[tuple[str, ...], int]] = {
+KINDS: dict[str, tuple[tuple[str, ...], int]] = {
     # count packets that found a queue; one packet: update the state, then signal; mark, drop and
     # chance in the present state; change by a tick, and its size
     "queue": (("update", "arrive", "signal", "tick"), r.Q_STATE),
@@ -147,7 +147,7 @@ def law_hooks(kind: str, *laws: Law, state: Sequence[float] = ()) -> Hooks:
     if they do not fit each other.
     """
     module = module_from(_HEAD + _source(kind, laws), uses=_package_hash())
-    names, first = _KINDS[kind]
+    names, first = KINDS[kind]
     block = np.array([*([0.0] * first), *state, *parameter_values(laws[-1])], dtype=np.float64)
     return Hooks({name: getattr(module, name, 0) for name in names}, block)
 
