@@ -42,27 +42,20 @@ ELSEWHERE = "FLUIDCC_CACHE_DIR names another folder"
 _PRIVATE = 0o700
 
 
-def kept_in(name: str) -> Path:
-    """A folder of the user's cache; set FLUIDCC_CACHE_DIR to move it.
+def own_folder(name: str) -> Path:
+    """A folder of the user's cache, made if it is missing; set FLUIDCC_CACHE_DIR to move it.
 
-    Raises OSError if there is no home folder.
+    It holds compiled code, which runs when it is loaded: nobody but the user may read or write
+    there, and the folder is refused if others may write to it or replace it. Raises OSError if
+    there can be no such folder.
     """
     base = os.environ.get("FLUIDCC_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
-        return Path(base).expanduser() / "fluidcc" / name
+        home = Path(base).expanduser() / "fluidcc"
     except RuntimeError:
         reason = "there is no home folder: FLUIDCC_CACHE_DIR names another"
         raise OSError(errno.ENOENT, reason, base) from None
-
-
-def own_folder(name: str) -> Path:
-    """That folder, made if it is missing; nobody but the user may read or write there.
-
-    It holds compiled code, which runs when it is loaded: the folder is refused if others may write
-    to it or replace it. Raises OSError if there can be no such folder.
-    """
-    folder = kept_in(name)
-    home = folder.parent
+    folder = home / name
     for each in (home, folder):
         with contextlib.suppress(FileExistsError):
             each.mkdir(mode=_PRIVATE, parents=True)

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import ipaddress
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -18,7 +18,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fluidcc.explore.answers import (
-    changed_numbers,
     check_map,
     check_packets,
     check_present,
@@ -33,10 +32,9 @@ from fluidcc.explore.answers import (
     trajectory,
 )
 from fluidcc.explore.controls import Catalogue, State, controls, parse
-from fluidcc.explore.jobs import KINDS, Job, Progress, Work, Worker, describe_fault
+from fluidcc.explore.jobs import KINDS, Job, Work, Worker, describe_fault
 from fluidcc.results.export import to_json
 from fluidcc.scenario.files import dumps
-from fluidcc.scenario.network import Network
 from fluidcc.scenario.parsing import Faults, count, seconds
 
 _LONGEST_ADDRESS = 16_384
@@ -167,7 +165,7 @@ class Explorer:
         options, faults = state.options, Faults()
         if kind == "present":
             check_present(net)
-            work = functools.partial(_present, net, state.changes)
+            work = functools.partial(present, net, state.changes)
         elif kind == "map":
             check_map(net)
             across, up = options.get("map.x"), options.get("map.y")
@@ -180,7 +178,7 @@ class Explorer:
             faults.finish()
             if kind == "trajectory":
                 check_trajectory(net, end)
-                work = functools.partial(_trajectory, net, end)
+                work = functools.partial(trajectory, net, end)
             else:
                 check_packets(net, end)
                 work = functools.partial(packets, net, end, seed)
@@ -225,14 +223,6 @@ async def _lines(answers: AsyncGenerator[tuple[str, str]]) -> AsyncGenerator[str
                 yield text + "\n"
             else:
                 yield f'{{"{event}": {text}}}\n' if event else "{}\n"
-
-
-def _present(net: Network, changes: Mapping[str, str], _: Progress) -> dict[str, Any]:
-    return {**present(net), "numbers": changed_numbers(net, changes)}
-
-
-def _trajectory(net: Network, until: float, _: Progress) -> dict[str, Any]:
-    return trajectory(net, until)
 
 
 def _route(path: str, question: Callable[[State], Any], answer: _Answer) -> Route:

@@ -159,18 +159,15 @@ def _on_arrival(flows: Flows, law: AbstractQueueLaw) -> Iterator[tuple[str, str]
         yield "marking", f"{law.name} decides for each packet whether it is marked, {why}"
 
 
-def _passed(flows: Flows) -> tuple[int, ...]:
-    """Links that packets of these flows pass, with the requests before transfers."""
-    return flows.route + (flows.reverse_route if float(flows.traffic.request()) > 0 else ())
-
-
-def _flows(flows: Flows, passed: list[Link]) -> Iterator[tuple[str, str]]:
+def _flows(flows: Flows, links: tuple[Link, ...]) -> Iterator[tuple[str, str]]:
     law = flows.window
     if law.recovery not in RECOVERIES and sender_options(flows.sender).recovery == "law":
         known = " or ".join(f'"{name}"' for name in RECOVERIES)
         yield "window", f"{law.name} recovers by {law.recovery}; set sender.recovery = {known}"
-    for queue in (link.queue for link in passed if _by_rate(link.queue)):
-        yield from _on_arrival(flows, queue)
+    requests = flows.reverse_route if float(flows.traffic.request()) > 0 else ()
+    for queue in (links[k].queue for k in flows.route + requests):
+        if _by_rate(queue):
+            yield from _on_arrival(flows, queue)
 
 
 def _refusals(net: Network) -> list[str]:
@@ -183,7 +180,7 @@ def _refusals(net: Network) -> list[str]:
     found += [
         (f"flows.{name}.{key}", why)
         for name, flows in zip(net.flow_names, net.flows, strict=True)
-        for key, why in _flows(flows, [net.links[k] for k in _passed(flows)])
+        for key, why in _flows(flows, net.links)
     ]
     return [f"{path}: {why}" for path, why in found]
 

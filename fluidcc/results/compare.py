@@ -266,7 +266,9 @@ def compare(
     means = dataclasses.replace(net, closure="mean")
     eq, noise = equilibrium(means), fluctuations(net)
     wanted = _wanted(net, until)
-    known = wanted <= max(POINTS, _MAX_NUMBERS // _width(as_fluid(net)))
+    classes = sum(np.size(flows.rtt) for flows in net.flows)
+    width = len(LINK_KEYS) * len(net.links) + len(FLOW_KEYS) * classes
+    known = wanted <= max(POINTS, _MAX_NUMBERS // width)
     points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
     fluid = None
     changes = why_packets(net)
@@ -334,12 +336,6 @@ def _wanted(net: Network, until: float) -> int:
     """Points that resolve oscillations of a round trip: fewer would alias the period."""
     trip = min(float(np.min(np.asarray(flows.rtt))) for flows in as_fluid(net).flows)
     return math.ceil(_PER_TRIP * until / trip) + 1
-
-
-def _width(net: Network) -> int:
-    """Count of numbers at one point of a trajectory."""
-    classes = sum(np.size(flows.rtt) for flows in net.flows)
-    return len(LINK_KEYS) * len(net.links) + len(FLOW_KEYS) * classes
 
 
 def _sample(wanted: int, until: float, least: float) -> tuple[float | None, bool]:

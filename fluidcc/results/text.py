@@ -1,6 +1,7 @@
 """Lines and tables as text: for a console, for what `print` shows, and for notebooks."""
 
 import io
+import itertools
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -49,7 +50,8 @@ def printed(
         if isinstance(block, Line):
             where.print(_line(block))
             continue
-        failed = [row for row in block.rows[MOST:] if any(map(_is_bad, row))]
+        bad = (any(getattr(cell, "tone", "") == "bad" for cell in r) for r in block.rows[MOST:])
+        failed = list(itertools.compress(block.rows[MOST:], bad))
         rows = [*block.rows[:MOST], *failed]
         where.print(_table(block, rows, bare))
         if left := len(block.rows) + block.hidden - len(rows):
@@ -77,10 +79,6 @@ def html(shown: Iterable[Block]) -> str:
 
 def _line(line: Line) -> Text:
     return Text(line.text, style=_STYLES[line.tone])
-
-
-def _is_bad(cell: Cell) -> bool:
-    return isinstance(cell, Line) and cell.tone == "bad"
 
 
 def _table(block: Table, rows: Iterable[tuple[Cell, ...]], bare: bool) -> RichTable:
