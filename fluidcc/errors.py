@@ -109,27 +109,29 @@ def nearest(
 
 
 MEANT: Mapping[str, str] = {
-    **dict.fromkeys(("nyquist", "frequency_response"), "bode"),
-    **dict.fromkeys(("margins", "roots", "eigenvalues", "poles", "spectral_abscissa"),
-                    "stability"),
-    **dict.fromkeys(("hopf", "bifurcation", "bifurcations"), "crossings"),
-    **dict.fromkeys(("limit_cycle", "limitcycle", "floquet"), "cycle"),
-    **dict.fromkeys(("fixed_point", "steady_state", "operating_point", "queueing_delay", "delay"),
-                    "equilibrium"),
-    **dict.fromkeys(("run", "sim", "fluid", "trajectory", "integrate", "solve"), "simulate"),
-    **dict.fromkeys(("ns2", "ns3", "packet", "fairness", "throughput"), "simulate_packets"),
-    **dict.fromkeys(("spectrum", "psd", "jitter", "variance"), "fluctuations"),
-    **dict.fromkeys(("check", "verify", "test_law"), "check_law"),
-    **dict.fromkeys(("tune", "design", "minimize", "maximize"), "optimize"),
-    **dict.fromkeys(("derivative", "jacobian"), "gradient"),
-    **dict.fromkeys(("grid", "scan"), "sweep"),
-    **dict.fromkeys(("read", "open", "scenario", "from_file"), "load"),
-    **dict.fromkeys(("to_dataset", "to_xarray"), "Result.to_xarray"),
-    **dict.fromkeys(("to_dataframe", "to_pandas"), "Result.to_pandas"),
-    **dict.fromkeys(("save", "export", "to_csv", "savefig"), "Result.save"),
-    **dict.fromkeys(("load_dataset", "open_dataset", "open_result", "read_result"), "load_result"),
-    **dict.fromkeys(("figure", "draw"), "plot"),
-}  # fmt: skip
+    word: name
+    for name, words in {
+        "bode": "nyquist frequency_response",
+        "stability": "margins roots eigenvalues poles spectral_abscissa",
+        "crossings": "hopf bifurcation bifurcations",
+        "cycle": "limit_cycle limitcycle floquet",
+        "equilibrium": "fixed_point steady_state operating_point queueing_delay delay",
+        "simulate": "run sim fluid trajectory integrate solve",
+        "simulate_packets": "ns2 ns3 packet fairness throughput",
+        "fluctuations": "spectrum psd jitter variance",
+        "check_law": "check verify test_law",
+        "optimize": "tune design minimize maximize",
+        "gradient": "derivative jacobian",
+        "sweep": "grid scan",
+        "load": "read open scenario from_file",
+        "Result.to_xarray": "to_dataset to_xarray",
+        "Result.to_pandas": "to_dataframe to_pandas",
+        "Result.save": "save export to_csv savefig",
+        "load_result": "load_dataset open_dataset open_result read_result",
+        "plot": "figure draw",
+    }.items()
+    for word in words.split()
+}
 """Public names by the words of theory and of other programs that people try in their place."""
 
 

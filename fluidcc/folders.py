@@ -166,7 +166,9 @@ def fingerprint(*apart: str) -> str:
 
     home, digest = Path(__file__).parent, hashlib.sha256()
     digest.update("".join(f"{name} {version(name)}\n" for name in BESIDE).encode())
-    for file in sorted(file for kind in ("py", "h", "csv") for file in home.rglob(f"*.{kind}")):
+    for file in sorted(
+        file for kind in ("py", "h", "csv", "toml") for file in home.rglob(f"*.{kind}")
+    ):
         place = file.relative_to(home).as_posix()
         if not place.startswith((*apart, "_bundled/")):
             digest.update(place.encode() + file.read_bytes())

@@ -33,7 +33,7 @@ from fluidcc.folders import (
     write_kept,
 )
 from fluidcc.kept_modules import FOLDER, module_from, module_name
-from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Law, State
+from fluidcc.laws.law import AbstractWindowLaw, Law, State
 from fluidcc.laws.parameters import parameter_values
 from fluidcc.machine import processors
 from fluidcc.module import skeleton
@@ -150,11 +150,6 @@ def law_hooks(kind: str, *laws: Law, state: Sequence[float] = ()) -> Hooks:
     names, first = KINDS[kind]
     block = np.array([*([0.0] * first), *state, *parameter_values(laws[-1])], dtype=np.float64)
     return Hooks({name: getattr(module, name, 0) for name in names}, block)
-
-
-def queue_state(law: AbstractQueueLaw, average: float) -> tuple[float, ...]:
-    """State of a queue law that starts with an average of `average` packets."""
-    return numbers_of(law.start(average))
 
 
 def window_memory(law: AbstractWindowLaw) -> tuple[float, ...]:

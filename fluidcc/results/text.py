@@ -1,7 +1,6 @@
 """Lines and tables as text: for a console, for what `print` shows, and for notebooks."""
 
 import io
-import itertools
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -50,8 +49,7 @@ def printed(
         if isinstance(block, Line):
             where.print(_line(block))
             continue
-        bad = (any(getattr(cell, "tone", "") == "bad" for cell in r) for r in block.rows[MOST:])
-        failed = list(itertools.compress(block.rows[MOST:], bad))
+        failed = [r for r in block.rows[MOST:] if any(getattr(c, "tone", "") == "bad" for c in r)]
         rows = [*block.rows[:MOST], *failed]
         where.print(_table(block, rows, bare))
         if left := len(block.rows) + block.hidden - len(rows):
