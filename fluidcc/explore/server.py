@@ -17,20 +17,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fluidcc.explore.answers import (
-    check_map,
-    check_packets,
-    check_present,
-    check_trajectory,
-    default_duration,
-    is_heavy,
-    map_axes,
-    packets,
-    present,
-    stability_grid,
-    structure,
-    trajectory,
-)
+from fluidcc.explore import answers
 from fluidcc.explore.controls import Catalogue, State, controls, parse
 from fluidcc.explore.jobs import KINDS, Job, Work, Worker, describe_fault
 from fluidcc.results.export import to_json
@@ -154,9 +141,9 @@ class Explorer:
         return {
             "title": net.title,
             "groups": [dataclasses.asdict(group) for group in controls(base, net)],
-            "axes": [{"path": c.path, "name": c.name} for c in map_axes(base, net)],
-            "until": default_duration(net),
-            "heavy": is_heavy(net),
+            "axes": [{"path": c.path, "name": c.name} for c in answers.map_axes(base, net)],
+            "until": answers.default_duration(net),
+            "heavy": answers.is_heavy(net),
         }
 
     def task(self, kind: str, state: State) -> Task:
@@ -164,25 +151,25 @@ class Explorer:
         base, net = self._catalogue.base_and_changed(state)
         options, faults = state.options, Faults()
         if kind == "present":
-            check_present(net)
-            work = functools.partial(present, net, state.changes)
+            answers.check_present(net)
+            work = functools.partial(answers.present, net, state.changes)
         elif kind == "map":
-            check_map(net)
+            answers.check_map(net)
             across, up = options.get("map.x"), options.get("map.y")
-            work = functools.partial(stability_grid, base, net, across, up)
+            work = functools.partial(answers.stability_grid, base, net, across, up)
         else:
-            until = options.get("until") or repr(default_duration(net))
+            until = options.get("until") or repr(answers.default_duration(net))
             end = seconds("until", until, faults, within=_LONGEST_RUN)
             text = options.get("seed", "1") if kind == "packets" else "1"
             seed = count("seed", text, faults, least=0, most=_LARGEST_SEED)
             faults.finish()
             if kind == "trajectory":
-                check_trajectory(net, end)
-                work = functools.partial(trajectory, net, end)
+                answers.check_trajectory(net, end)
+                work = functools.partial(answers.trajectory, net, end)
             else:
-                check_packets(net, end)
-                work = functools.partial(packets, net, end, seed)
-        return Task(kind, work, structure(net))
+                answers.check_packets(net, end)
+                work = functools.partial(answers.packets, net, end, seed)
+        return Task(kind, work, answers.structure(net))
 
     def toml(self, state: State) -> tuple[str, str]:
         """The scenario file of a state: its name, and its text."""
@@ -286,7 +273,7 @@ def application(catalogue: Catalogue, *, host: str = "127.0.0.1", warm: bool = F
     if warm:
         explorer.warm()
     routes = [_route(name, getattr(explorer, name), _json) for name in ("scenarios", "controls")]
-    answers = dict.fromkeys(KINDS, explorer.stream) | {"present": explorer.whole_answer}
-    routes += [_route(k, functools.partial(explorer.task, k), answers[k]) for k in KINDS]
+    kinds = dict.fromkeys(KINDS, explorer.stream) | {"present": explorer.whole_answer}
+    routes += [_route(k, functools.partial(explorer.task, k), kinds[k]) for k in KINDS]
     routes.append(_route("scenario.toml", explorer.toml, _download))
     return Guard(Starlette(routes=[*routes, *_static()]), host)
