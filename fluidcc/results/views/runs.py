@@ -620,17 +620,12 @@ _BINS = 60
 
 
 class WindowsView(View):
-    """Window distributions of the groups of a network."""
+    """Window distributions of the groups of a network, or that of one flow."""
 
-    @property
-    def groups(self) -> Mapping[str, Any]:
-        """Distributions by name of group."""
-        return self.found.groups
-
-    @property
-    def reasons(self) -> Any:
-        """Why the other groups have no distribution."""
-        return self.found.message
+    def __init__(self, found: Any) -> None:
+        super().__init__(found)
+        self.groups: Mapping[str, Any] = getattr(found, "groups", {"window": found})
+        self.reasons = found.message if hasattr(found, "groups") else ""  # of the other groups
 
     @property
     def size(self) -> Any:
@@ -690,14 +685,3 @@ class WindowsView(View):
             from_zero(ax)
             ax.set(ylabel="density [1/packet]")
         axes[0].legend()
-
-
-class WindowView(WindowsView):
-    """The window distribution of one flow."""
-
-    @property
-    def groups(self) -> Mapping[str, Any]:
-        """The single distribution."""
-        return {"window": self.found}
-
-    reasons: Any = ""
