@@ -9,13 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import sympy as sp
 
-from fluidcc.laws.law import (
-    AbstractEstimator,
-    AbstractQueueLaw,
-    AbstractWindowLaw,
-    Law,
-    Signal,
-)
+from fluidcc.laws.law import AbstractEstimator, AbstractQueueLaw, AbstractWindowLaw, Law, Signal
 from fluidcc.laws.symbolic import Rule, rule
 from fluidcc.packets.engine import records
 from fluidcc.packets.hooks import KINDS, numbers_of

@@ -302,14 +302,13 @@ def compare(
     late = points >= warmup
     sides = _Sides(as_fluid(net), asked, choice, eq, noise, fluid, trains, packets, late, fine)
     rows = (*_link_rows(sides), *_flow_rows(net, sides))
-    message = (
-        ""
-        if fine or (fluid or trains or packets) is None
-        else (
-            f"no period is given: that needs a sample every {until / (wanted - 1):.3g} s, half of the "
-            "shortest round trip, which are too many numbers; expected a shorter run or fewer seeds"
+    message = ""
+    if not fine and (fluid or trains or packets):
+        message = (
+            f"no period is given: that needs a sample every {until / (wanted - 1):.3g} s, half of "
+            "the shortest round trip, which are too many numbers; expected a shorter run or fewer "
+            "seeds"
         )
-    )
     return Comparison(
         rows, asked, *choice, eq, noise, fluid, trains, packets, until, warmup, warnings, refused,
         message,
