@@ -47,6 +47,16 @@ _PER_TRIP = 2  # samples per round trip: a delayed loop has a period of two roun
 _MAX_NUMBERS = 40_000_000  # in a trajectory: 320 MB
 
 
+def _relative(name: str, meaning: str) -> Any:
+    """A property of a row: a number less that of packets, relative to it; None without either."""
+
+    def found(row: Row) -> float | None:
+        value = getattr(row, name)
+        return None if value is None or not row.packets else value / row.packets - 1
+
+    return property(found, doc=meaning)
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One quantity at every level; None if a level has no number for it."""
@@ -67,28 +77,10 @@ class Row:
         """The fluid model's value: the trajectory's, or the equilibrium's without a trajectory."""
         return self.equilibrium if self.fluid is None else self.fluid
 
-    @property
-    def difference(self) -> float | None:
-        """Fluid model less packets, relative to packets; None if either has no number."""
-        return self._less_packets(self.model)
-
-    @property
-    def population_difference(self) -> float | None:
-        """The same of the population."""
-        return self._less_packets(self.population)
-
-    @property
-    def trains_difference(self) -> float | None:
-        """The same of trains."""
-        return self._less_packets(self.trains)
-
-    @property
-    def recommended_difference(self) -> float | None:
-        """The same of the level to trust."""
-        return self._less_packets(self.recommended)
-
-    def _less_packets(self, value: float | None) -> float | None:
-        return None if value is None or not self.packets else value / self.packets - 1
+    difference = _relative("model", "Fluid model less packets, relative to packets, or None.")
+    population_difference = _relative("population", "The same of the population.")
+    trains_difference = _relative("trains", "The same of trains.")
+    recommended_difference = _relative("recommended", "The same of the level to trust.")
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, with their differences."""

@@ -501,20 +501,17 @@ def _goodputs(ax: "Axes", both: Any) -> None:
     width = 0.8 / len(both.levels)
     for i, level in enumerate(both.levels):
         value, half = COLUMNS[level]
-        heights = [_scaled(getattr(row, value), scale, math.nan) for row in rows]
-        halves = [_scaled(getattr(row, half), scale, 0.0) for row in rows] if half else None
+        heights = np.array([getattr(row, value) for row in rows], float) / scale
+        halves = np.array([getattr(row, half or value) for row in rows], float) / scale
+        ends = np.nan_to_num(halves) if half else None
         places = np.arange(len(rows)) + (i - (len(both.levels) - 1) / 2) * width
         colour = _LEVEL_COLOURS[level]
-        ax.bar(places, heights, 0.95 * width, yerr=halves, label=level, color=colour)
+        ax.bar(places, heights, 0.95 * width, yerr=ends, label=level, color=colour)
     ax.set_xticks(range(len(rows)), [row.name.split(".")[1] for row in rows])
     ax.set(xlabel="group of flows", ylabel=f"goodput of a flow [{unit}]")
     ax.grid(visible=False, axis="x")
     from_zero(ax)
     legend(ax, 2)
-
-
-def _scaled(value: float | None, scale: float, none: float) -> float:
-    return none if value is None else value / scale
 
 
 def _differences(ax: "Axes", both: Any) -> None:
