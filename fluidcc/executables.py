@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import enum
 import functools
-import hashlib
 import inspect
 import os
 import pickle
@@ -25,7 +24,7 @@ from jax.core import ShapedArray, Tracer
 from jax.experimental import serialize_executable
 
 from fluidcc.arrays import jax, jnp
-from fluidcc.folders import compiled_folder, find_kept, fingerprint, write_kept
+from fluidcc.folders import compiled_folder, find_kept, fingerprint, seal, write_kept
 from fluidcc.machine import instructions, processors
 
 _MOST = 256  # structures of arguments of one function, whose executables a process holds
@@ -113,8 +112,7 @@ def _kept(name: str, key: str, lower: Callable[[], Any], tree: Any) -> Callable[
     of its arguments.
     """
     folder = compiled_folder("programs")
-    digest = hashlib.sha256(f"{_surroundings()}{key}".encode()).hexdigest()[:32]
-    stem = f"{name.rpartition('.')[2]}-{digest}"
+    stem = f"{name.rpartition('.')[2]}-{seal(_surroundings(), key)}"
     kept = find_kept(folder, stem, _ENDING)
     executable = _loaded(*kept, tree) if kept else None
     if executable is not None:

@@ -42,27 +42,20 @@ ELSEWHERE = "FLUIDCC_CACHE_DIR names another folder"
 _PRIVATE = 0o700
 
 
-def kept_in(name: str) -> Path:
-    """A folder of the user's cache; set FLUIDCC_CACHE_DIR to move it.
+def own_folder(name: str) -> Path:
+    """A folder of the user's cache, made if it is missing; set FLUIDCC_CACHE_DIR to move it.
 
-    Raises OSError if there is no home folder.
+    It holds compiled code, which runs when it is loaded: nobody but the user may read or write
+    there, and the folder is refused if others may write to it or replace it. Raises OSError if
+    there can be no such folder.
     """
     base = os.environ.get("FLUIDCC_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
-        return Path(base).expanduser() / "fluidcc" / name
+        home = Path(base).expanduser() / "fluidcc"
     except RuntimeError:
         reason = "there is no home folder: FLUIDCC_CACHE_DIR names another"
         raise OSError(errno.ENOENT, reason, base) from None
-
-
-def own_folder(name: str) -> Path:
-    """That folder, made if it is missing; nobody but the user may read or write there.
-
-    It holds compiled code, which runs when it is loaded: the folder is refused if others may write
-    to it or replace it. Raises OSError if there can be no such folder.
-    """
-    folder = kept_in(name)
-    home = folder.parent
+    folder = home / name
     for each in (home, folder):
         with contextlib.suppress(FileExistsError):
             each.mkdir(mode=_PRIVATE, parents=True)
@@ -173,7 +166,9 @@ def fingerprint(*apart: str) -> str:
 
     home, digest = Path(__file__).parent, hashlib.sha256()
     digest.update("".join(f"{name} {version(name)}\n" for name in BESIDE).encode())
-    for file in sorted((*home.rglob("*.py"), *home.rglob("*.h"))):
+    for file in sorted(
+        file for kind in ("py", "h", "csv", "toml") for file in home.rglob(f"*.{kind}")
+    ):
         place = file.relative_to(home).as_posix()
         if not place.startswith((*apart, "_bundled/")):
             digest.update(place.encode() + file.read_bytes())
@@ -231,14 +226,15 @@ SEAL = ".seal"
 """Ending of the files with the seals of those that a library keeps."""
 
 
-def seal(*parts: bytes) -> str:
-    """Digest of the stored bytes: 32 hexadecimal digits."""
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:32]
+def seal(*parts: str | bytes) -> str:
+    """Digest of texts or stored bytes: 32 hexadecimal digits."""
+    data = (part.encode() if isinstance(part, str) else part for part in parts)
+    return hashlib.sha256(b"".join(data)).hexdigest()[:32]
 
 
 def sealed_name(stem: str, data: bytes, ending: str, key: bytes = b"") -> str:
     """Name of a file with `data` in it; `key` stands for the other inputs that made them."""
-    return f"{stem}-{seal(key, stem.encode(), data)}{ending}"
+    return f"{stem}-{seal(key, stem, data)}{ending}"
 
 
 def is_sound(file: Path, data: bytes, key: bytes = b"") -> bool:

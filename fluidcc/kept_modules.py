@@ -1,7 +1,6 @@
 """Modules of text that Numba compiles as they are imported, kept on disk for later processes."""
 
 import functools
-import hashlib
 import importlib.util
 import inspect
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 
 import numba
 
-from fluidcc.folders import ELSEWHERE, compiled_folder, sealed, temporary_folder, whole
+from fluidcc.folders import ELSEWHERE, compiled_folder, seal, sealed, temporary_folder, whole
 
 FOLDER = f"numba-{numba.__version__}"
 """Name of the folder that holds them."""
@@ -26,20 +25,12 @@ import numpy as np
 {source}'''
 
 
-def digest(*parts: str | bytes) -> str:
-    """Hash of some texts."""
-    found = hashlib.sha256()
-    for part in parts:
-        found.update(part.encode() if isinstance(part, str) else part)
-    return found.hexdigest()[:24]
-
-
 def compiled_alone(function: Callable[..., Any], signature: str) -> Callable[..., Any]:
     """A function of arrays of these types, compiled; it uses NumPy, as `np`, and nothing else."""
     source = inspect.getsource(function)
     source = source[source.index(f"def {function.__name__}(") :]
     text = _ALONE.format(signature=signature, source=source)
-    return getattr(module_from(text, uses=digest(sys.version)), function.__name__)
+    return getattr(module_from(text, uses=seal(sys.version)), function.__name__)
 
 
 @functools.cache
@@ -63,7 +54,7 @@ def module_from(text: str, *, uses: str = "") -> ModuleType:
 
 def module_name(text: str, uses: str) -> str:
     """Name of the module of a text."""
-    return f"rules_{digest(text, uses)}"
+    return f"rules_{seal(text, uses)}"
 
 
 def _import(name: str, text: str, folder: Path) -> ModuleType:

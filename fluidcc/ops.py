@@ -155,9 +155,20 @@ def _arrays(*args: Num) -> Any:
     return dual if space is _Floats else space
 
 
-def floor(a: Num) -> Num:
-    """The largest whole number that is not above."""
-    return _space(a).floor(a) if traced(a) else np.floor(dual.plain(a))
+def _of_array(name: str) -> Callable[..., Num]:
+    def function(a: Num, *others: Num) -> Num:
+        if traced(a):
+            return getattr(_space(a), name)(a, *others)
+        return getattr(np, name)(dual.plain(a), *others)
+
+    function.__name__ = name
+    function.__doc__ = f"The function `{name}` of NumPy, of the values of an array."
+    return function
+
+
+floor, nextafter = _of_array("floor"), _of_array("nextafter")
+least, greatest = _of_array("min"), _of_array("max")
+anywhere, everywhere = _of_array("any"), _of_array("all")
 
 
 def add_at(a: Num, row: Num, value: Num) -> Num:
@@ -189,31 +200,6 @@ def zeros_like(a: Num) -> Num:
 def ones_like(a: Num) -> Num:
     """Ones in the shape of a number or an array."""
     return 1.0 + zeros_like(a)
-
-
-def anywhere(condition: Num) -> Num:
-    """Whether a condition holds for any number of an array."""
-    return _space(condition).any(condition) if traced(condition) else np.any(condition)
-
-
-def everywhere(condition: Num) -> Num:
-    """Whether a condition holds for all numbers of an array."""
-    return _space(condition).all(condition) if traced(condition) else np.all(condition)
-
-
-def least(a: Num) -> Num:
-    """The smallest number of an array."""
-    return _space(a).min(a) if traced(a) else np.min(dual.plain(a))
-
-
-def greatest(a: Num) -> Num:
-    """The largest number of an array."""
-    return _space(a).max(a) if traced(a) else np.max(dual.plain(a))
-
-
-def nextafter(a: Num, towards: float) -> Num:
-    """The next number of double precision."""
-    return _space(a).nextafter(a, towards) if traced(a) else np.nextafter(a, towards)
 
 
 def constant(a: Num) -> Num:

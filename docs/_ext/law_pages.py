@@ -8,6 +8,7 @@ from typing import Any
 import sympy as sp
 
 import fluidcc as fc
+from fluidcc.bundled.validation.lab.formulas import zero_drift
 from fluidcc.check.verb import network_with
 from fluidcc.laws.law import KINDS as KINDS_OF_LAWS
 from fluidcc.laws.law import (
@@ -23,7 +24,7 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.symbolic import RULES, changes, marking_rule, rule, zero_drift
+from fluidcc.laws.symbolic import RULES, changes, rule
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.results.latex import queue_equations, readable, sender_equations
 from fluidcc.scenario.files import bibliography, keys
@@ -190,7 +191,7 @@ def _says(value: sp.Expr) -> bool:
 
 
 def _marking(law: AbstractMarking) -> Iterator[str]:
-    (result,) = marking_rule(law, ECNMod()).results
+    (result,) = rule(law, "probability", ECNMod()).results
     yield f"For flows of the law `{ECNMod.name}`:"
     yield from _display([f"p_{{\\mathrm{{used}}}} = {sp.latex(readable(result))}"])
 

@@ -33,7 +33,7 @@ class FrequencyResponse(Result):
     (['bottleneck'], 87.97)
     """
 
-    _view = "responses.FrequencyResponseView"
+    _view = "equilibria.FrequencyResponseView"
 
     stability: Stability
     curves: tuple[LoopCurve, ...]

@@ -72,7 +72,7 @@ class WindowDistribution(Result):
     (14.66, 0.074)
     """
 
-    _view = "runs.WindowView"
+    _view = "runs.WindowsView"
 
     mark_probability: float
     window: Array

@@ -37,12 +37,8 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import Info, infos, numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of
+from fluidcc.laws.symbolic import RULES
 from fluidcc.laws.window.polynomial import AbstractPolynomial
-
-RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
-    {**symbolic.RULES, AbstractMarking: ("probability",)}
-)
-"""Names of the rules of each kind of law."""
 
 _ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
 _OPTIONAL = ("on_arrival", "observe", "on_tick")
@@ -80,16 +76,12 @@ class Case:
     @functools.cached_property
     def asked(self) -> symbolic.Rule:
         """The rule's symbols; it is not called."""
-        if self.window is not None:
-            return symbolic.marking_asked(self.window)
-        return symbolic.asked(self.law, self.method)
+        return symbolic.asked(self.law, self.method, self.window)
 
     @functools.cached_property
     def rule(self) -> symbolic.Rule:
         """The rule in SymPy."""
-        if self.window is not None:
-            return symbolic.marking_rule(self.law, self.window)
-        return symbolic.rule(self.law, self.method, recovery=self.recovery)
+        return symbolic.rule(self.law, self.method, self.window, recovery=self.recovery)
 
     @property
     def symbols(self) -> tuple[sp.Symbol, ...]:

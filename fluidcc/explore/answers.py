@@ -45,8 +45,8 @@ _MOST_EVENTS = 3e8
 """Most packets at links plus ticks of laws in a packet run: some minutes."""
 
 
-def present(net: Network) -> dict[str, Any]:
-    """Equilibrium, roots, margins and Nyquist curves of a network.
+def present(net: Network, changed: Mapping[str, str], _: object = None) -> dict[str, Any]:
+    """Equilibrium, roots, margins and Nyquist curves of a network, and its changed numbers.
 
     If one of them has no answer, its `message` has the reason.
     """
@@ -58,7 +58,8 @@ def present(net: Network) -> dict[str, Any]:
         out, loops, margins = verdict.to_dict(), _loops(net, verdict), verdict.margins
         point = out.pop("equilibrium")
     return {"equilibrium": point, "window_mean": _mean_windows(net, point), "stability": out,
-            "loops": loops, "crossovers": _crossovers(margins)}  # fmt: skip
+            "loops": loops, "crossovers": _crossovers(margins),
+            "numbers": changed_numbers(net, changed)}  # fmt: skip
 
 
 def _equilibrium_alone(net: Network) -> dict[str, Any]:
@@ -128,7 +129,7 @@ def default_duration(net: Network) -> float:
     return min((k * unit for k in (1, 2, 5, 10)), key=lambda t: abs(math.log(t / wanted)))
 
 
-def trajectory(net: Network, until: float) -> dict[str, Any]:
+def trajectory(net: Network, until: float, _: object = None) -> dict[str, Any]:
     """A fluid run: queues, windows and marks over time; NaN after a run that ended early.
 
     Raises ValueError if the run cannot begin.
@@ -199,7 +200,7 @@ def map_axes(base: Network, net: Network) -> list[Control]:
     the second is the number of flows, or a round trip if that is fixed, or the first number left.
     """
     movable = [c for c in numbers(base, net) if c.span is not None]
-    movable.sort(key=lambda c: (not _of_queue(c), -_decades(c) if _of_queue(c) else 0.0))
+    movable.sort(key=lambda c: -_decades(c))
     loads = [c for c in movable if c.whole] or [c for c in movable if ".rtt" in c.path]
     second = loads[0] if loads else None
     first = [c for c in movable if c is not second][:1]
@@ -207,14 +208,14 @@ def map_axes(base: Network, net: Network) -> list[Control]:
     return [*chosen, *(c for c in movable if c not in chosen)]
 
 
-def _of_queue(control: Control) -> bool:
-    return control.path.startswith("links.") and ".queue." in control.path
-
-
 def _decades(control: Control) -> float:
-    """Width of a slider with a logarithmic scale, in decades; 0 for a linear one."""
+    """Width of the slider of a queue law's parameter with a logarithmic scale, in decades; 0 for a
+    linear one, -1 for other parameters.
+    """
     span = control.span
-    return math.log10(span.high / span.low) if span is not None and span.log else 0.0
+    if span is None or not (control.path.startswith("links.") and ".queue." in control.path):
+        return -1.0
+    return math.log10(span.high / span.low) if span.log else 0.0
 
 
 def _axis(choices: Sequence[Control], wanted: str | None, default: int, key: str) -> Control:
@@ -229,14 +230,6 @@ def _axis(choices: Sequence[Control], wanted: str | None, default: int, key: str
     return by_path[wanted]
 
 
-def _values(control: Control, count: int) -> np.ndarray:
-    """The values of an axis, evenly spaced over the slider in its scale."""
-    span = control.span
-    assert span is not None
-    spaced = np.geomspace if span.log else np.linspace
-    return spaced(span.low, span.high, count)
-
-
 def stability_grid(
     base: Network, net: Network, x: str | None, y: str | None, progress: Callable[[float], None]
 ) -> dict[str, Any]:
@@ -249,14 +242,24 @@ def stability_grid(
     if across.path == up.path:
         raise ScenarioError([Fault("", "map.y", "another parameter than map.x", up.path)])
     count = _COARSE if is_heavy(net) else _GRID
-    over = {up.path: _values(up, count), across.path: _values(across, count)}
+    spans = {c.path: c.span for c in (up, across) if c.span is not None}
+    over = {
+        path: (np.geomspace if span.log else np.linspace)(span.low, span.high, count)
+        for path, span in spans.items()
+    }
     if is_heavy(net):
         cells = [_cell(p, p.result) for p in sweep(net, over, stability, progress=progress).points]
     else:
         cells = [_cell(p, p) for p in stability_map(net, over, progress=progress).points]
     shape = (count, count)
     return {
-        "x": _describe_axis(across, over[across.path]), "y": _describe_axis(up, over[up.path]),
+        **{
+            side: {
+                "path": c.path, "name": c.name, "unit": c.unit, "log": spans[c.path].log,
+                "values": over[c.path],
+            }
+            for side, c in (("x", across), ("y", up))
+        },
         **{key: np.reshape([cell[key] for cell in cells], shape) for key in cells[0]},
     }  # fmt: skip
 
@@ -273,14 +276,6 @@ def _cell(point: Any, verdict: Any) -> dict[str, Any]:
         "real": math.nan if root is None else root.real,
         "imag": math.nan if root is None else root.imag,
     }
-
-
-def _describe_axis(control: Control, values: np.ndarray) -> dict[str, Any]:
-    assert control.span is not None
-    return {
-        "path": control.path, "name": control.name, "unit": control.unit, "log": control.span.log,
-        "values": values,
-    }  # fmt: skip
 
 
 def check_present(net: Network) -> None:

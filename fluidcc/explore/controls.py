@@ -136,10 +136,6 @@ def _bundled(name: str) -> Network:
 _FOLDED = ("initial", "start", "sender", "voice")
 """Tables of initial states and of less common parts of a network: folded at first."""
 
-_ONE_ENGINE = ("packets:", "fluid:")
-"""Prefixes in the meaning of parameters that only one engine uses."""
-
-
 _KINDS = {**KINDS, "queue": "queue law", "marking": "which flows a mark is for",
           "estimator": "load estimate of the senders", "traffic": "traffic of the sources",
           "spreading": "how signals are spread over packets"}  # fmt: skip
@@ -197,7 +193,7 @@ def controls(base: Network, net: Network) -> tuple[Group, ...]:
     for control in (*_choices(net), *numbers(base, net)):
         kind, name, *inner = control.path.split(".")
         table = inner[0] if inner else ""
-        fold = table in _FOLDED or control.meaning.startswith(_ONE_ENGINE) or kind == "model"
+        fold = table in _FOLDED or kind == "model"
         # a number that is not set, or has no limit, is rarely moved
         fold = fold or (not control.options and control.span is None)
         by_title.setdefault((_title(net, kind, name, table), fold), []).append(control)

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import ipaddress
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -17,26 +17,11 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fluidcc.explore.answers import (
-    changed_numbers,
-    check_map,
-    check_packets,
-    check_present,
-    check_trajectory,
-    default_duration,
-    is_heavy,
-    map_axes,
-    packets,
-    present,
-    stability_grid,
-    structure,
-    trajectory,
-)
+from fluidcc.explore import answers
 from fluidcc.explore.controls import Catalogue, State, controls, parse
-from fluidcc.explore.jobs import KINDS, Job, Progress, Work, Worker, describe_fault
+from fluidcc.explore.jobs import KINDS, Job, Work, Worker, describe_fault
 from fluidcc.results.export import to_json
 from fluidcc.scenario.files import dumps
-from fluidcc.scenario.network import Network
 from fluidcc.scenario.parsing import Faults, count, seconds
 
 _LONGEST_ADDRESS = 16_384
@@ -156,9 +141,9 @@ class Explorer:
         return {
             "title": net.title,
             "groups": [dataclasses.asdict(group) for group in controls(base, net)],
-            "axes": [{"path": c.path, "name": c.name} for c in map_axes(base, net)],
-            "until": default_duration(net),
-            "heavy": is_heavy(net),
+            "axes": [{"path": c.path, "name": c.name} for c in answers.map_axes(base, net)],
+            "until": answers.default_duration(net),
+            "heavy": answers.is_heavy(net),
         }
 
     def task(self, kind: str, state: State) -> Task:
@@ -166,25 +151,25 @@ class Explorer:
         base, net = self._catalogue.base_and_changed(state)
         options, faults = state.options, Faults()
         if kind == "present":
-            check_present(net)
-            work = functools.partial(_present, net, state.changes)
+            answers.check_present(net)
+            work = functools.partial(answers.present, net, state.changes)
         elif kind == "map":
-            check_map(net)
+            answers.check_map(net)
             across, up = options.get("map.x"), options.get("map.y")
-            work = functools.partial(stability_grid, base, net, across, up)
+            work = functools.partial(answers.stability_grid, base, net, across, up)
         else:
-            until = options.get("until") or repr(default_duration(net))
+            until = options.get("until") or repr(answers.default_duration(net))
             end = seconds("until", until, faults, within=_LONGEST_RUN)
             text = options.get("seed", "1") if kind == "packets" else "1"
             seed = count("seed", text, faults, least=0, most=_LARGEST_SEED)
             faults.finish()
             if kind == "trajectory":
-                check_trajectory(net, end)
-                work = functools.partial(_trajectory, net, end)
+                answers.check_trajectory(net, end)
+                work = functools.partial(answers.trajectory, net, end)
             else:
-                check_packets(net, end)
-                work = functools.partial(packets, net, end, seed)
-        return Task(kind, work, structure(net))
+                answers.check_packets(net, end)
+                work = functools.partial(answers.packets, net, end, seed)
+        return Task(kind, work, answers.structure(net))
 
     def toml(self, state: State) -> tuple[str, str]:
         """The scenario file of a state: its name, and its text."""
@@ -225,14 +210,6 @@ async def _lines(answers: AsyncGenerator[tuple[str, str]]) -> AsyncGenerator[str
                 yield text + "\n"
             else:
                 yield f'{{"{event}": {text}}}\n' if event else "{}\n"
-
-
-def _present(net: Network, changes: Mapping[str, str], _: Progress) -> dict[str, Any]:
-    return {**present(net), "numbers": changed_numbers(net, changes)}
-
-
-def _trajectory(net: Network, until: float, _: Progress) -> dict[str, Any]:
-    return trajectory(net, until)
 
 
 def _route(path: str, question: Callable[[State], Any], answer: _Answer) -> Route:
@@ -296,7 +273,7 @@ def application(catalogue: Catalogue, *, host: str = "127.0.0.1", warm: bool = F
     if warm:
         explorer.warm()
     routes = [_route(name, getattr(explorer, name), _json) for name in ("scenarios", "controls")]
-    answers = dict.fromkeys(KINDS, explorer.stream) | {"present": explorer.whole_answer}
-    routes += [_route(k, functools.partial(explorer.task, k), answers[k]) for k in KINDS]
+    kinds = dict.fromkeys(KINDS, explorer.stream) | {"present": explorer.whole_answer}
+    routes += [_route(k, functools.partial(explorer.task, k), kinds[k]) for k in KINDS]
     routes.append(_route("scenario.toml", explorer.toml, _download))
     return Guard(Starlette(routes=[*routes, *_static()]), host)

@@ -8,6 +8,7 @@ time since the last event, the fluid model takes its slope at zero in both.
 import abc
 import enum
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Callable, Mapping
@@ -717,3 +718,8 @@ KINDS: Mapping[str, type[Law]] = MappingProxyType(
     }
 )
 """Kinds of laws with their abstract classes."""
+
+
+def arguments_of(base: type[Law], method: str) -> list[str]:
+    """Names of the arguments of a rule after `self`, as an abstract class has them."""
+    return list(inspect.signature(getattr(base, method)).parameters)[1:]

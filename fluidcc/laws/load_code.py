@@ -124,35 +124,3 @@ class ADPM(AbstractLoadCode, AbstractEstimator):
             width = ops.maximum(start, end) - ops.minimum(start, end)
             change = change + share / (high - low) * width * ((start + end) / 2 - estimate)
         return ops.where(load < self.highest, change, self.highest - estimate)
-
-    def share_above(self, value: Num, load: Num, packets: Num) -> Num:
-        """Probability that an estimate which began at `highest` is above `value` after `packets`
-        packets at a constant load factor; for load <= value < highest.
-        """
-        return (1 - (self.distribution(value) - self.distribution(load))) ** packets
-
-    def share_below(self, value: Num, load: Num, packets: Num) -> Num:
-        """Probability that an estimate which began at `lowest` is below `value` after `packets`
-        packets at a constant load factor; for lowest < value <= load.
-        """
-        return (1 - (self.distribution(load) - self.distribution(value))) ** packets
-
-    def mean_error(self, load: Num, packets: Num) -> Num:
-        """Mean of the estimate less the load factor, for an estimate that began at `highest`.
-
-        The integral of `share_above`; 1/(n F') for many packets, F' the slope of `distribution`.
-        """
-        error, here = 0.0, self.distribution(load)
-        for low, high, share in self.parts():
-            start = 1 - ops.maximum(self.distribution(ops.clip(load, low, high)) - here, 0.0)
-            end = 1 - ops.maximum(self.distribution(high) - here, 0.0)
-            powers = start ** (packets + 1) - end ** (packets + 1)
-            error = error + powers * (high - low) / (share * (packets + 1))
-        return error
-
-    def packets_needed(self, error: Num, load: Num, chance: Num) -> Num:
-        """Packets after which an estimate that began at `highest` exceeds the load factor by more
-        than `error` with probability `gap_probability` only.
-        """
-        between = self.distribution(load + error) - self.distribution(load)
-        return ops.log(chance) / ops.log(1 - between)

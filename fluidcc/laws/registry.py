@@ -154,13 +154,7 @@ CLOSED: Mapping[type[Law], str] = MappingProxyType(
 _TABLE = ("window", "reaction", "loss", "feedback")  # kinds whose fields share the window table
 _RESERVED = ("law", "reaction", "loss", "feedback", "phi", "rtt", "hash", "stamp")
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
-_WORDS = (
-    "name",
-    "source",
-    "reaction",
-    "recovery",
-    "marking_point",
-)  # no parameters
+_WORDS = ("name", "source", "reaction", "recovery", "marking_point")  # no parameters
 _NEEDED = {"window": _WORDS[:4], "feedback": (*_WORDS[:2], "marking_point")}
 
 SHAPES: Mapping[str, str] = MappingProxyType(

@@ -5,7 +5,7 @@ compiles the resulting expression, and the documentation prints it.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
 from fluidcc.laws.law import (
+    KINDS,
     SIGNALS,
     AbstractEstimator,
     AbstractFeedback,
@@ -28,9 +29,10 @@ from fluidcc.laws.law import (
     Law,
     Signal,
     Since,
+    arguments_of,
 )
-from fluidcc.laws.parameters import infos, numeric_parameters, parameter_values, states
-from fluidcc.ops import Num
+from fluidcc.laws.parameters import infos, numeric_parameters, states
+from fluidcc.laws.registry import kind_of
 
 DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
 """Rules of sources that turn a uniform number into a time, a count or a size."""
@@ -41,14 +43,16 @@ RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
         AbstractQueueLaw: ("on_arrival", "on_tick", "signal", "gap_probability"),
         AbstractReaction: ("shares", "ready", "growing"),
         AbstractMarkSpacing: ("rate", "gap_probability"),
+        AbstractMarking: ("probability",),
         AbstractFeedback: ("interpret", "advertised_window", "flight_size"),
         AbstractEstimator: ("decode", "mean"),
         AbstractLossClosure: ("lost", "window"),
         AbstractSource: ("ending", "beginning", "first_window", *DRAWN),
     }
 )
-"""Names of the rules of each kind of law; a marking law has `marking_rule` instead."""
+"""Names of the rules of each kind of law."""
 
+_TIMING = ("period", "slow_start")  # of window laws; they change nothing
 _TRIVIAL = ("p = p", "f = f")  # the memory itself
 _WINDOW = "W"
 
@@ -103,63 +107,65 @@ def state_symbols(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
     return law.state_of(*symbols)
 
 
-def _event(law: Law, method: str) -> tuple:
-    """Symbols of an event: the arguments of a rule after the state."""
-    window, gap = _symbol(_WINDOW, positive=True), _symbol("j", positive=True)
-    p, lost, marked, rate, load, estimate, hashed, rtt = (
-        _symbol(name, nonnegative=True) for name in ("p", "l", "m", "x", "f", r"\hat f", "h", "R")
-    )
-    since = _record(Since, time="t", round_trip="R", window="y", dropped="d")
+def _arguments(law: Law, window: AbstractWindowLaw | None, recovery: str) -> dict[str, Any]:
+    """Symbols for the arguments of rules, by the names that the abstract classes have."""
     known = {k: v.symbol for k, v in SIGNALS.items()}
     received = {k: v for k, v in known.items() if k in Ack._fields}
-    ack = _record(Ack, count="n", elapsed="e", rtt="R", marked="m", **received)
-    arrival = _record(Arrival, count="n", elapsed="e", queue="q", capacity="C", size="s")
-    if isinstance(law, AbstractWindowLaw):
-        return (ack,)
-    if isinstance(law, AbstractQueueLaw):
-        return (arrival, gap) if method == "gap_probability" else (arrival,)
-    arguments: dict[type[Law], dict[str, tuple]] = {
-        AbstractReaction: {"shares": (p, window), "ready": (since,), "growing": (since, marked)},
-        AbstractMarkSpacing: {"rate": (p,), "gap_probability": (p, gap)},
-        AbstractFeedback: {
-            "interpret": (_record(Signal, **known),),
-            "advertised_window": (window, marked),
-            "flight_size": (window, p),
-        },
-        AbstractEstimator: {"decode": (estimate, hashed, load), "mean": (estimate, load)},
-        AbstractLossClosure: {"lost": (lost, window, rtt, rate), "window": (lost, rtt)},
-        AbstractSource: {"ending": (rate,), "beginning": (), "first_window": ()}
-        | dict.fromkeys(DRAWN, (_symbol("U", nonnegative=True),)),
+    plain = {
+        "p": "p", "mark": "p", "drop": "l", "marked": "m", "rate": "x", "acks": "x", "load": "f",
+        "estimate": r"\hat f", "hashed": "h", "rtt": "R", "u": "U",
+    }  # fmt: skip
+    remembers = isinstance(law, AbstractWindowLaw | AbstractQueueLaw)
+    state = state_symbols(law) if remembers else ()
+    return {name: _symbol(symbol, nonnegative=True) for name, symbol in plain.items()} | {
+        "w": _symbol(_WINDOW, positive=True),
+        "gap": _symbol("j", positive=True),
+        "since": _record(Since, time="t", round_trip="R", window="y", dropped="d"),
+        "ack": _record(Ack, count="n", elapsed="e", rtt="R", marked="m", **received),
+        "seen": _record(Arrival, count="n", elapsed="e", queue="q", capacity="C", size="s"),
+        "signal": _record(Signal, **known),
+        "s": state,
+        "x": state,
+        "window": window and with_symbols(window),
+        "recovery": recovery,
     }
-    return next(found[method] for kind, found in arguments.items() if isinstance(law, kind))
 
 
-def asked(law: Law, method: str) -> Rule:
+def _called(
+    law: Law, method: str, window: AbstractWindowLaw | None = None, recovery: str = "reno"
+) -> tuple[Rule, list[Any]]:
+    """A rule without results, and the arguments that it is to be called with."""
+    names = next((names for kind, names in RULES.items() if isinstance(law, kind)), ())
+    if method not in (*names, *_TIMING):
+        raise TypeError(f"{law.name} has no rule {method!r}; it has {', '.join(names) or 'none'}")
+    known = _arguments(with_symbols(law), window, recovery)
+    own = arguments_of(KINDS[kind_of(type(law))], method)
+    event = (known[name] for name in own if name not in ("s", "x", "window", "recovery"))
+    symbols = parameter_symbols(law if window is None else window).values()
+    flat = tuple(s for part in event for s in _flat(part))
+    return Rule(_flat(known["s"]), flat, tuple(symbols), ()), [known[name] for name in own]
+
+
+def asked(law: Law, method: str, window: AbstractWindowLaw | None = None) -> Rule:
     """The symbols of the rule `method` of a law, without results: the rule is not called.
 
-    Raises TypeError if the law has no such rule.
+    Of a marking law the parameters are those of the `window` law. Raises TypeError if the law has
+    no such rule.
     """
-    names = next((names for kind, names in RULES.items() if isinstance(law, kind)), ())
-    if method not in names:
-        raise TypeError(f"{law.name} has no rule {method!r}; it has {', '.join(names) or 'none'}")
-    bare = with_symbols(law)
-    remembers = isinstance(bare, AbstractWindowLaw | AbstractQueueLaw)
-    return Rule(
-        state=_flat(state_symbols(bare)) if remembers else (),
-        event=tuple(s for part in _event(law, method) for s in _flat(part)),
-        parameters=tuple(parameter_symbols(law).values()),
-        results=(),
-    )
+    return _called(law, method, window)[0]
 
 
-def rule(law: Law, method: str, *, recovery: str = "reno") -> Rule:
-    """The rule `method` of a law as SymPy expressions.
+def rule(
+    law: Law, method: str, window: AbstractWindowLaw | None = None, *, recovery: str = "reno"
+) -> Rule:
+    """The rule `method` of a law as SymPy expressions; no results for None.
 
-    `recovery` is that of the sender, for the rule `lost`. Raises TypeError if the law has no such
-    rule, and ValueError if one symbol stands for two numbers of it.
+    `window` is the window law that a marking law is called with, `recovery` that of the sender, for
+    the rule `lost`. Raises TypeError if the law has no such rule, and ValueError if one symbol
+    stands for two numbers of it.
     """
-    known, bare = asked(law, method), with_symbols(law)
-    numbers = (*known.state, *known.event, *known.parameters)
+    known, arguments = _called(law, method, window, recovery)
+    numbers = (*known.state, *known.event, *parameter_symbols(law).values())
     if twice := sorted({s.name for s in numbers if numbers.count(s) > 1}):
         described = infos(law) | {k: field.info for k, field in states(type(law)).items()}
         own = [name for name, info in described.items() if info.symbol in twice]
@@ -167,74 +173,8 @@ def rule(law: Law, method: str, *, recovery: str = "reno") -> Rule:
             f"{law.name}.{method}: {', '.join(twice)} stands for two numbers; give "
             f"{' and '.join(own)} another symbol"
         )
-    remembers = isinstance(bare, AbstractWindowLaw | AbstractQueueLaw)
-    state = (state_symbols(bare),) if remembers else ()
-    words = (recovery,) if method == "lost" else ()
-    results = getattr(bare, method)(*state, *_event(law, method), *words)
+    results = getattr(with_symbols(law), method)(*arguments)
     return known._replace(results=tuple(sp.sympify(r) for r in _flat(results)))
-
-
-def _answer(law: AbstractWindowLaw, answer: Callable[[Any, Any, Ack], Num | None]) -> Rule:
-    """A function of (law, state, ack) for a window law as a rule; no results for None."""
-    bare, (ack,) = with_symbols(law), _event(law, "on_tick")
-    state = state_symbols(bare)
-    result = answer(bare, state, ack)
-    results = () if result is None else (sp.sympify(result),)
-    return Rule(_flat(state), tuple(ack), tuple(parameter_symbols(law).values()), results)
-
-
-def period_rule(law: AbstractWindowLaw) -> Rule:
-    """Time between ticks of a window law; no results for a law without."""
-    return _answer(law, lambda bare, state, ack: bare.period(ack))
-
-
-def slow_start_rule(law: AbstractWindowLaw) -> Rule:
-    """Whether windows of a law grow by slow start below the threshold."""
-    return _answer(law, lambda bare, state, ack: bare.slow_start(state))
-
-
-def marking_asked(window: AbstractWindowLaw) -> Rule:
-    """The symbols of a marking law's map, without results: it is not called.
-
-    Its parameters are those of the window law.
-    """
-    p = _symbol("p", nonnegative=True)
-    return Rule((), (p,), tuple(parameter_symbols(window).values()), ())
-
-
-def marking_rule(marking: AbstractMarking, window: AbstractWindowLaw) -> Rule:
-    """The map of a marking law, whose parameters are those of the window law."""
-    known = marking_asked(window)
-    (p,) = known.event
-    result = marking.probability(p, with_symbols(window))
-    return known._replace(results=(sp.sympify(result),))
-
-
-def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp.Expr]:
-    """Windows at which growth and reactions to marks of probability p balance, as formulas.
-
-    Misra and Ott (2003), eq. 4, for any law whose state is its window; empty for others, and if
-    SymPy finds no closed form. Roots that are no windows, negative at the law's parameters, are
-    left out.
-    """
-    if len(_flat(state_symbols(window))) > 1:
-        return []
-    w, p = _symbol(_WINDOW, positive=True), sp.Symbol("p", positive=True)
-    bare, one = with_symbols(window), Ack(sp.Integer(1), sp.Integer(0), _symbol("R"))
-    share = reaction.shares(p, w)
-    balance = share.growing * bare.on_ack(w, one) + share.reacting * bare.on_mark(w, one)
-    try:
-        roots = sp.solve(sp.nsimplify(in_powers(balance)), w)
-    except NotImplementedError:
-        return []
-    usual = dict(zip(parameter_symbols(window).values(), parameter_values(window), strict=True))
-    return [root for root in roots if _positive_at(root, usual, p)]
-
-
-def _positive_at(formula: sp.Expr, usual: dict[sp.Symbol, float], p: sp.Symbol) -> bool:
-    """Whether a formula gives a positive number for usual parameters and some p."""
-    numbers = (sp.N(formula.subs([*usual.items(), (p, share)])) for share in (0.01, 0.1, 0.5, 0.9))
-    return any(bool(number.is_positive) for number in numbers)
 
 
 def in_powers(expression: sp.Expr) -> sp.Expr:
@@ -256,10 +196,7 @@ def latex_rule(law: AbstractWindowLaw | AbstractQueueLaw, method: str) -> list[s
 
 def latex_period(law: AbstractWindowLaw | AbstractQueueLaw) -> str:
     """Time between ticks in LaTeX; empty for a law without."""
-    if isinstance(law, AbstractWindowLaw):
-        return "".join(map(_latex, period_rule(law).results))
-    between = with_symbols(law).period()
-    return "" if between is None else _latex(between)
+    return "".join(map(_latex, rule(law, "period").results))
 
 
 def changes(law: AbstractWindowLaw | AbstractQueueLaw) -> dict[str, list[str]]:

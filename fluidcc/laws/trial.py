@@ -23,6 +23,7 @@ from fluidcc.laws.law import (
     Shares,
     Signal,
     Since,
+    arguments_of,
 )
 from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of
@@ -190,10 +191,6 @@ def _rules(base: type[Law]) -> list[str]:
     return [name for name in public if inspect.isfunction(getattr(base, name))]
 
 
-def _arguments(base: type[Law], method: str) -> list[str]:
-    return list(inspect.signature(getattr(base, method)).parameters)
-
-
 def _unfit(law: type[Law], base: type[Law]) -> Iterator[Fault]:
     """Members that are no methods with the arguments of the abstract class, or no declarations."""
     for name in (n for n in dir(base) if not n.startswith("_")):
@@ -202,7 +199,7 @@ def _unfit(law: type[Law], base: type[Law]) -> Iterator[Fault]:
             continue
         key = f"{law.__qualname__}.{name}"
         if inspect.isfunction(theirs):
-            arguments = _arguments(base, name)
+            arguments = ["self", *arguments_of(base, name)]
             form = f"a method {name}({', '.join(arguments)})"
             if not inspect.isfunction(ours):
                 yield Fault("", key, form, repr(ours))
@@ -238,7 +235,7 @@ def _call(law: Any, method: str, number: Callable[[float], Any] = float) -> Any:
     if kind == "marking":
         windows: Any = LAWS["window"].values()
         known["window"] = next(w for w in windows if issubclass(w, AbstractPolynomial))()
-    names = _arguments(KINDS[kind], method)[1:]
+    names = arguments_of(KINDS[kind], method)
     return getattr(bare, method)(*(known[name] for name in names))
 
 

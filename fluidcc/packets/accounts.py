@@ -427,8 +427,9 @@ class Sampler:
         goodput = self._rates(taken["acked"]) * self._bits
         members = np.diff([*self._first, len(self._bits)])
         averages = [
-            _average(law, np.array([states[k] for states in self._states]), taken["queue"][:, k])
+            np.asarray(law.average(law.state_of(*states.T), taken["queue"][:, k]))
             for k, law in enumerate(self._simulation.queue_laws)
+            for states in [np.array([taken_at[k] for taken_at in self._states])]
         ]
         return {
             "link_queue": taken["queue"],
@@ -453,11 +454,6 @@ class Sampler:
 
 def _ratio(total: np.ndarray, count: np.ndarray) -> np.ndarray:
     return np.divide(total, count, out=np.full(total.shape, math.nan), where=count > 0)
-
-
-def _average(law: Any, states: np.ndarray, queue: np.ndarray) -> np.ndarray:
-    """The average that a queue law keeps, from the numbers of its state."""
-    return np.asarray(law.average(law.state_of(*states.T), queue))
 
 
 def dataset(

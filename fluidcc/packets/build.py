@@ -12,7 +12,7 @@ from fluidcc.memory import Share, TooLittleMemory
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
-from fluidcc.packets.hooks import law_hooks, part_addresses, queue_state, window_memory
+from fluidcc.packets.hooks import law_hooks, numbers_of, part_addresses, window_memory
 from fluidcc.packets.initial import Initial, put_acks
 from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan
 from fluidcc.packets.routes import Background, Fields, Routes, Timed, Transfers
@@ -172,7 +172,7 @@ class Simulation:
         link = self.plan.net.links[k]
         unit, capacity = float(link.packet_size), float(link.capacity)
         law = link.queue.in_packets(float(link.buffer))
-        state = queue_state(law, float(link.initial.average))
+        state = numbers_of(law.start(float(link.initial.average)))
         if self._initial is not None:
             state = self._initial.queue_laws[k]
         hooks = law_hooks("queue", law, state=state)

@@ -1,35 +1,18 @@
 """From the rules of a law to Python source of hooks of the packet engine, by SymPy.
 
-A hook works on a block of numbers: event, state, parameters. A function `write_KIND` writes the
-hooks of one kind of law, without those that would do nothing.
+A hook works on a block of numbers: event, state, parameters. `write` gives the hooks of a law,
+without those that would do nothing.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import sympy as sp
 
-from fluidcc.laws.law import (
-    AbstractEstimator,
-    AbstractFeedback,
-    AbstractMarking,
-    AbstractQueueLaw,
-    AbstractReaction,
-    AbstractSource,
-    AbstractWindowLaw,
-    Ack,
-    Signal,
-)
-from fluidcc.laws.symbolic import (
-    DRAWN,
-    Rule,
-    marking_rule,
-    period_rule,
-    rule,
-    slow_start_rule,
-)
+from fluidcc.laws.law import AbstractEstimator, AbstractQueueLaw, AbstractWindowLaw, Law, Signal
+from fluidcc.laws.symbolic import Rule, rule
 from fluidcc.packets.engine import records
-from fluidcc.packets.hooks import numbers_of
+from fluidcc.packets.hooks import KINDS, numbers_of
 
 
 def _lines(results: Mapping[int, sp.Expr], slots: Mapping[sp.Symbol, int]) -> list[str]:
@@ -80,7 +63,7 @@ def _within(law: AbstractQueueLaw, after: dict[int, sp.Expr]) -> dict[int, sp.Ex
     return out
 
 
-def write_queue(law: AbstractQueueLaw) -> str:
+def _write_queue(law: AbstractQueueLaw) -> str:
     """Hooks of a queue law; none for a law that never signals and has no state."""
     r = records
     update, signal, chance = (rule(law, m) for m in ("on_arrival", "signal", "gap_probability"))
@@ -108,72 +91,64 @@ def write_queue(law: AbstractQueueLaw) -> str:
 
 def _window_slots(found: Rule) -> dict[sp.Symbol, int]:
     """Offsets of the numbers of a rule of a window law."""
-    r, event, (window, *memory) = records, Ack(*found.event), found.state
+    r, (window, *memory) = records, found.state
     slots = {window: r.W_WINDOW}
-    slots |= {getattr(event, name): slot for name, slot in r.W_EVENT.items()}
+    slots |= dict(zip(found.event[1:], r.W_EVENT.values(), strict=False))  # slow start has none
     return slots | _slots(r.W_STATE, *memory, *found.parameters)
 
 
-def write_window(law: AbstractWindowLaw) -> str:
+def _write_window(law: AbstractWindowLaw) -> str:
     """Hooks of a window law; `on_mark` also writes by how much the state has changed."""
     r, text = records, ""
     for method in ("on_ack", "on_mark", "on_loss", "observe", "on_tick"):
         found = rule(law, method)
         slots = _window_slots(found)
-        after = {k: _one(e, Ack(*found.event).count) for k, e in _after(found, slots).items()}
+        after = {k: _one(e, found.event[0]) for k, e in _after(found, slots).items()}
         if method == "on_mark":
-            after[r.W_CHANGED] = _one(_moved(found), Ack(*found.event).count)
+            after[r.W_CHANGED] = _one(_moved(found), found.event[0])
         if method in ("on_ack", "on_mark", "on_loss") or not all(e.is_zero for e in found.results):
             text += _function(method, _lines(after, slots))
-    for method, slot, found in (
-        ("period", r.W_PERIOD, period_rule(law)),
-        ("slow_start", r.W_SLOW, slow_start_rule(law)),
-    ):
+    for method, slot in (("period", r.W_PERIOD), ("slow_start", r.W_SLOW)):
+        found = rule(law, method)
         if found.results and found.results[0] != 1:
             text += _function(method, _lines({slot: found.results[0]}, _window_slots(found)))
     return text
 
 
-def _answer(name: str, found: Rule, first: int, result: int) -> str:
-    """Hook of a rule with one result, whose event begins at slot `first`; parameters follow."""
-    slots = _slots(first, *found.event) | _slots(result + 1, *found.parameters)
-    return _function(name, _lines({result: found.results[0]}, slots))
-
-
-def write_reaction(law: AbstractReaction) -> str:
-    """Hooks of a reaction: whether it is ready, whether windows grow; none for always."""
-    r, methods = records, ("ready", "growing")
-    rules = {method: rule(law, method) for method in methods}
-    return "".join(
-        _answer(name, found, r.R_TIME, r.R_RESULT)
-        for name, found in rules.items()
-        if found.results[0] != 1
-    )
-
-
-def write_marking(law: AbstractMarking, window: AbstractWindowLaw) -> str:
-    """Hook of a marking map for flows with this window law."""
-    found, slot = marking_rule(law, window), records.M_PROBABILITY
-    changes = found.results[0] != found.event[0]
-    return _answer("marking", found, slot, slot) if changes else ""
-
-
-def write_advertise(law: AbstractFeedback) -> str:
-    """Hook of the window that an ACK advertises."""
-    found = rule(law, "advertised_window")
-    changes = found.results[0] != found.event[0]
-    return _answer("advertise", found, records.A_WINDOW, records.A_RESULT) if changes else ""
-
-
-def write_estimator(law: AbstractEstimator) -> str:
+def _write_estimator(law: AbstractEstimator) -> str:
     """Hook of a receiver's estimate of the load factor."""
     found, r = rule(law, "decode"), records
     slots = _slots(r.E_ESTIMATE, *found.event) | _slots(r.E_PARAMETERS, *found.parameters)
     return _function("decode", _lines({r.E_ESTIMATE: found.event[0] + found.results[0]}, slots))
 
 
-def write_source(law: AbstractSource) -> str:
-    """Hooks of a source of files, one for each number that it draws."""
-    r = records
-    rules = {method: rule(law, method) for method in DRAWN}
-    return "".join(_answer(n, found, r.U_UNIFORM, r.U_RESULT) for n, found in rules.items())
+_METHODS = {"marking": "probability", "advertise": "advertised_window"}
+"""Rules of hooks that are not called like them."""
+_BEGINS = {
+    "reaction": records.R_TIME, "marking": records.M_PROBABILITY, "advertise": records.A_WINDOW,
+    "source": records.U_UNIFORM,
+}  # fmt: skip
+"""Slots of the event; the result stands before the parameters."""
+
+
+def _write_answers(kind: str, laws: Sequence[Law]) -> str:
+    """Hooks of rules with one result, without those that always say yes, or leave their number."""
+    names, first = KINDS[kind]
+    begin, text = _BEGINS[kind], ""
+    for name in names:
+        method = _METHODS.get(name, name)
+        found = rule(laws[0], method, *laws[1:])  # pyright: ignore[reportArgumentType]
+        (answer,) = found.results
+        if kind != "source" and answer == (1 if kind == "reaction" else found.event[0]):
+            continue
+        slots = _slots(begin, *found.event) | _slots(first, *found.parameters)
+        text += _function(name, _lines({first - 1: answer}, slots))
+    return text
+
+
+def write(kind: str, laws: Sequence[Law]) -> str:
+    """Hooks of a law of a kind; of a marking map with the window law of its flows."""
+    own: dict[str, Callable[..., str]] = {
+        "queue": _write_queue, "window": _write_window, "estimator": _write_estimator,
+    }  # fmt: skip
+    return own[kind](*laws) if kind in own else _write_answers(kind, laws)

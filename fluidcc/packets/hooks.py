@@ -29,10 +29,11 @@ from fluidcc.folders import (
     find_kept,
     fingerprint,
     own_folder,
+    seal,
     write_kept,
 )
-from fluidcc.kept_modules import FOLDER, digest, module_from, module_name
-from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Law, State
+from fluidcc.kept_modules import FOLDER, module_from, module_name
+from fluidcc.laws.law import AbstractWindowLaw, Law, State
 from fluidcc.laws.parameters import parameter_values
 from fluidcc.machine import processors
 from fluidcc.module import skeleton
@@ -48,7 +49,7 @@ def _package_hash() -> str:
     """Hash of the engine's sources: part of the name of whatever is compiled from them."""
     here = Path(__file__).parent
     files = [here / "hooks.py", *sorted((here / "engine").glob("*.py"))]
-    return digest(sys.version, *(f.read_bytes() for f in files))
+    return seal(sys.version, *(f.read_bytes() for f in files))
 
 
 def _kept_text(key: str, write: Callable[[], str]) -> str:
@@ -57,7 +58,7 @@ def _kept_text(key: str, write: Callable[[], str]) -> str:
         folder = own_folder("rules")
     except OSError:
         return write()
-    stem = f"rules_{digest(key, fingerprint(*SHOWING))}"
+    stem = f"rules_{seal(key, fingerprint(*SHOWING))}"
     if found := find_kept(folder, stem, ".txt"):
         return found[1].decode()
     text = write()
@@ -72,7 +73,7 @@ Hook = int
 _HEAD = '"""Generated from the rules of a law."""\nimport math\n\n'
 _HEAD += "from fluidcc.packets.hooks import hook\n"
 # hooks of each kind of law, and where in the block the state and the parameters begin
-_KINDS: dict[str, tuple[tuple[str, ...], int]] = {
+KINDS: dict[str, tuple[tuple[str, ...], int]] = {
     # count packets that found a queue; one packet: update the state, then signal; mark, drop and
     # chance in the present state; change by a tick, and its size
     "queue": (("update", "arrive", "signal", "tick"), r.Q_STATE),
@@ -132,7 +133,7 @@ def _source(kind: str, laws: tuple[Law, ...]) -> str:
     def write() -> str:
         from fluidcc.packets import compile  # SymPy is heavy, and most runs find what is kept
 
-        return getattr(compile, f"write_{kind}")(*laws)
+        return compile.write(kind, laws)
 
     if structure not in _sources:
         kept = all(map(_is_ours, laws))
@@ -148,15 +149,10 @@ def law_hooks(kind: str, *laws: Law, state: Sequence[float] = ()) -> Hooks:
     if they do not fit each other.
     """
     module = module_from(_HEAD + _source(kind, laws), uses=_package_hash())
-    names, first = _KINDS[kind]
+    names, first = KINDS[kind]
     moving = [*([0.0] * first), *state]
     block = np.array([*moving, *parameter_values(laws[-1])], dtype=np.float64)
     return Hooks({name: getattr(module, name, 0) for name in names}, block[: len(moving)])
-
-
-def queue_state(law: AbstractQueueLaw, average: float) -> tuple[float, ...]:
-    """State of a queue law that starts with an average of `average` packets."""
-    return numbers_of(law.start(average))
 
 
 def window_memory(law: AbstractWindowLaw) -> tuple[float, ...]:

@@ -21,6 +21,7 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.voice import Voice
 from fluidcc.scenario.network import (
+    ROUNDING,
     Flows,
     Link,
     Network,
@@ -29,12 +30,12 @@ from fluidcc.scenario.network import (
     link_delays,
     require_network,
     reverse_delays,
+    unfit_reverse_delays,
 )
 from fluidcc.scenario.sender import SenderOptions, sender_options
 
 UNBOUNDED = 1000.0  # packets assumed, at first, to wait in a buffer without limit
 
-_ROUNDING = 1e-12  # of delays that are added up
 _LARGEST_PACKET = 10_000_000  # byte
 _MOST_CALLS = 100_000  # on a link
 _MOST_PLACES = 50_000  # transfers, or sessions, of one source at a time
@@ -160,18 +161,15 @@ def _on_arrival(flows: Flows, law: AbstractQueueLaw) -> Iterator[tuple[str, str]
         yield "marking", f"{law.name} decides for each packet whether it is marked, {why}"
 
 
-def _passed(flows: Flows) -> tuple[int, ...]:
-    """Links that packets of these flows pass, with the requests before transfers."""
-    return flows.route + (flows.reverse_route if float(flows.traffic.request()) > 0 else ())
-
-
-def _flows(flows: Flows, passed: list[Link]) -> Iterator[tuple[str, str]]:
+def _flows(flows: Flows, links: tuple[Link, ...]) -> Iterator[tuple[str, str]]:
     law = flows.window
     if law.recovery not in RECOVERIES and sender_options(flows.sender).recovery == "law":
         known = " or ".join(f'"{name}"' for name in RECOVERIES)
         yield "window", f"{law.name} recovers by {law.recovery}; set sender.recovery = {known}"
-    for queue in (link.queue for link in passed if _by_rate(link.queue)):
-        yield from _on_arrival(flows, queue)
+    requests = flows.reverse_route if float(flows.traffic.request()) > 0 else ()
+    for queue in (links[k].queue for k in flows.route + requests):
+        if _by_rate(queue):
+            yield from _on_arrival(flows, queue)
 
 
 def _refusals(net: Network) -> list[str]:
@@ -184,7 +182,7 @@ def _refusals(net: Network) -> list[str]:
     found += [
         (f"flows.{name}.{key}", why)
         for name, flows in zip(net.flow_names, net.flows, strict=True)
-        for key, why in _flows(flows, [net.links[k] for k in _passed(flows)])
+        for key, why in _flows(flows, net.links)
     ]
     return [f"{path}: {why}" for path, why in found]
 
@@ -236,7 +234,7 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
     home = access if flows.reverse_route else 0.0
     reverse = home + sum(delays[link] for link in flows.reverse_route)
     back = rtt - forward - reverse
-    if back < (-_ROUNDING * rtt if flows.reverse_route else 0):
+    if back < (-ROUNDING * rtt if flows.reverse_route else 0):
         raise PacketError(
             f"{name}.rtt: expected at least the delays of its path, {forward + reverse:g} s, got "
             f"{rtt:g}"
@@ -252,16 +250,8 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
                 f"{len(flows.reverse_route)}"
             )
     elif flows.feedback.marking_point is MarkingPoint.REVERSE:
-        if quench != sorted(quench):
-            raise PacketError(
-                f"{name}.reverse_delay: ACKs pass the routers from the last to the first, got "
-                f"{quench} s from there to the source"
-            )
-        if quench[-1] > back + _ROUNDING * rtt:
-            raise PacketError(
-                f"{name}.reverse_delay: ACKs pass the router on their path of {back:g} s, got "
-                f"{quench[-1]:g} s from there to the source"
-            )
+        for _, expected, found in unfit_reverse_delays(flows, delays, net.link_names):
+            raise PacketError(f"{name}.reverse_delay: expected {expected}, got {found:g} s")
         quench = [min(delay, back) for delay in quench]
     rate = float(flows.access_capacity) * size
     return FlowPlan(

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -79,14 +79,6 @@ def _flow_names(plan: Plan) -> Iterator[str]:
     for traffic in plan.background:
         kind = "cross" if traffic.voice is None else "voice"
         yield _cell(f"{kind} of {plan.net.link_names[traffic.link]}") + ",0"
-
-
-class _Form(Protocol):
-    """A format of traces: bytes of the head of a file, and of some lines."""
-
-    def head(self) -> bytes: ...
-
-    def write(self, lines: np.ndarray) -> bytes: ...
 
 
 class _Csv:
@@ -212,7 +204,7 @@ class TraceFile:
     def __init__(self, simulation: Simulation, path: Path, scale: int) -> None:
         self._simulation, self._path = simulation, path
         self._lines = np.zeros(_LINES * min(scale, _MOST_BLOCKS), r.LINE_RECORD)
-        self._form: _Form = (_Pcap if path.suffix == ".pcap" else _Csv)(simulation)
+        self._form = (_Pcap if path.suffix == ".pcap" else _Csv)(simulation)
         state: Any = simulation.state[0]
         state["trace"], state["trace_size"] = self._lines.ctypes.data, len(self._lines)
         for name, address in trace_addresses().items():

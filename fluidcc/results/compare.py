@@ -49,6 +49,16 @@ _PER_TRIP = 2  # samples per round trip: a delayed loop has a period of two roun
 _MAX_NUMBERS = 40_000_000  # in a trajectory: 320 MB
 
 
+def _relative(name: str, meaning: str) -> Any:
+    """A property of a row: a number less that of packets, relative to it; None without either."""
+
+    def found(row: Row) -> float | None:
+        value = getattr(row, name)
+        return None if value is None or not row.packets else value / row.packets - 1
+
+    return property(found, doc=meaning)
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One quantity at every level; None if a level has no number for it."""
@@ -69,28 +79,10 @@ class Row:
         """The fluid model's value: the trajectory's, or the equilibrium's without a trajectory."""
         return self.equilibrium if self.fluid is None else self.fluid
 
-    @property
-    def difference(self) -> float | None:
-        """Fluid model less packets, relative to packets; None if either has no number."""
-        return self._less_packets(self.model)
-
-    @property
-    def population_difference(self) -> float | None:
-        """The same of the population."""
-        return self._less_packets(self.population)
-
-    @property
-    def trains_difference(self) -> float | None:
-        """The same of trains."""
-        return self._less_packets(self.trains)
-
-    @property
-    def recommended_difference(self) -> float | None:
-        """The same of the level to trust."""
-        return self._less_packets(self.recommended)
-
-    def _less_packets(self, value: float | None) -> float | None:
-        return None if value is None or not self.packets else value / self.packets - 1
+    difference = _relative("model", "Fluid model less packets, relative to packets, or None.")
+    population_difference = _relative("population", "The same of the population.")
+    trains_difference = _relative("trains", "The same of trains.")
+    recommended_difference = _relative("recommended", "The same of the level to trust.")
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, with their differences."""
@@ -143,7 +135,7 @@ class Comparison(Result):
     validity_warnings: tuple[str, ...]
     """Assumptions of the fluid model that do not hold here: why packets will differ."""
     trains_message: str = ""
-    message: str = ""  # which engine's periods are unknown, and why
+    message: str = ""  # why periods are unknown
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -215,7 +207,7 @@ def compare(
     Means count from `warmup` on. `queue_std` is the standard deviation of a queue over time, and
     `period` that of its oscillation, by one rule at all levels (`repeating_period`). It needs two
     samples in the shortest round trip; where these are more numbers than are kept, 40 million of
-    the fluid or 20 million of the packets, that engine has no period, and `message` says so.
+    the fluid or 20 million of the packets, there is no period, and `message` says so.
     The level to trust is chosen by what the levels below packets say of themselves.
 
     Parameters
@@ -268,14 +260,22 @@ def compare(
         compile_ahead()
     means = dataclasses.replace(net, closure="mean")
     eq, noise = equilibrium(means), fluctuations(net)
-    wanted = _wanted(net, until)
-    known = wanted <= max(POINTS, _MAX_NUMBERS // _width(as_fluid(net)))
-    points = np.linspace(0.0, until, max(POINTS, wanted) if known else POINTS)
+    try:
+        least = shortest(plan(net), until, len(seeds))  # time between samples of packets
+    except PacketError:
+        least = math.inf
+    trip = min(float(np.min(np.asarray(flows.rtt))) for flows in as_fluid(net).flows)
+    wanted = math.ceil(_PER_TRIP * until / trip) + 1  # fewer would alias the period
+    classes = sum(np.size(flows.rtt) for flows in net.flows)
+    width = len(LINK_KEYS) * len(net.links) + len(FLOW_KEYS) * classes
+    fine = wanted <= max(POINTS, _MAX_NUMBERS // width)
+    fine = fine and (math.isinf(least) or least <= until / (wanted - 1))
+    points = np.linspace(0.0, until, max(POINTS, wanted) if fine else POINTS)
+    sample = None if math.isinf(least) else max(least, until / (len(points) - 1))
     fluid = None
     changes = why_packets(net)
     if trajectory and "mean" in asked and not changes:
         fluid = simulate(means, until=until, points=points, mesh=Uniform())
-    sample, seen = _sample(wanted, until, _shortest(net, until, len(seeds)))
     runs: dict[str, Any] = {"until": until, "warmup": warmup, "seeds": seeds, "sample": sample}
     trains, refused, packets = None, "", None
     if "trains" in engines:
@@ -295,14 +295,17 @@ def compare(
         asked, equilibrium=eq, population=noise, warnings=warnings, against=against,
         changes=changes,
     )  # fmt: skip
-    coarse = ["fluid"] * (fluid is not None and not known)
-    ran = [engine for engine in engines if engine != "trains" or trains is not None]
-    coarse += [] if seen else ran
     late = points >= warmup
-    sides = _Sides(as_fluid(net), asked, choice, eq, noise, fluid, trains, packets, late, coarse)
+    sides = _Sides(as_fluid(net), asked, choice, eq, noise, fluid, trains, packets, late, fine)
     links = _link_rows(sides)
     rows = (*links, *_flow_rows(net, sides, {row.name: row for row in links}))
-    message = _without_period(coarse, until / (wanted - 1)) if coarse else ""
+    message = ""
+    if not fine and (fluid or trains or packets):
+        message = (
+            f"no period is given: that needs a sample every {until / (wanted - 1):.3g} s, half of "
+            "the shortest round trip, which are too many numbers; expected a shorter run or fewer "
+            "seeds"
+        )
     return Comparison(
         rows, asked, *choice, eq, noise, fluid, trains, packets, until, warmup, warnings, refused,
         message,
@@ -315,54 +318,14 @@ def _part_of(engine: str, engines: Sequence[str]) -> AbstractContextManager[None
     return part(number / len(engines), (number + 1) / len(engines), verb=True)
 
 
-def _shortest(net: Network, until: float, runs: int) -> float:
-    """The shortest period of samples [s]; infinite for a network that cannot be simulated."""
-    try:
-        return shortest(plan(net), until, runs)
-    except PacketError:
-        return math.inf
-
-
-def _without_period(coarse: Sequence[str], needed: float) -> str:
-    """Why engines whose samples are too coarse have no period; `needed` is what it takes [s]."""
-    cure = "a shorter run" if coarse == ["fluid"] else "a shorter run or fewer seeds"
-    return (
-        f"no period is given for {' and '.join(coarse)}: that needs a sample every {needed:.3g} "
-        f"s, half of the shortest round trip, which are too many numbers; expected {cure}"
-    )
-
-
-def _wanted(net: Network, until: float) -> int:
-    """Points that resolve oscillations of a round trip: fewer would alias the period."""
-    trip = min(float(np.min(np.asarray(flows.rtt))) for flows in as_fluid(net).flows)
-    return math.ceil(_PER_TRIP * until / trip) + 1
-
-
-def _width(net: Network) -> int:
-    """Count of numbers at one point of a trajectory."""
-    classes = sum(np.size(flows.rtt) for flows in net.flows)
-    return len(LINK_KEYS) * len(net.links) + len(FLOW_KEYS) * classes
-
-
-def _sample(wanted: int, until: float, least: float) -> tuple[float | None, bool]:
-    """Time between samples of the packets, at least `least` [s], and whether they resolve a period.
-
-    Samples that do not are as many as a picture needs, or none.
-    """
-    if least <= until / (wanted - 1):
-        return max(least, until / (max(POINTS, wanted) - 1)), True
-    usual = until / (POINTS - 1)
-    return usual if least <= usual else None, False
-
-
 _Seen = tuple[float | None, float | None]
 """Mean over seeds and half width of its interval, None if there are none."""
 _UNSEEN: _Seen = (None, None)
 
 
 class _Sides(NamedTuple):
-    """What stands side by side: points `late` of the trajectory count, and engines whose samples
-    are too `coarse` have no period.
+    """What stands side by side: points `late` of the trajectory count, and samples are `fine`
+    enough for periods.
     """
 
     net: Network
@@ -374,7 +337,7 @@ class _Sides(NamedTuple):
     trains: TrainRuns | None
     packets: PacketRuns | None
     late: Any
-    coarse: Sequence[str]
+    fine: bool
 
     def row(
         self, name: str, unit: str, mean: float | None, population: float | None,
@@ -482,11 +445,11 @@ def _oscillation_rows(sides: _Sides, name: str) -> list[Row]:
     if sides.fluid is not None:
         queue = sides.fluid.links[name].queue[sides.late]
         moved = _number(queue.std())
-        if "fluid" not in sides.coarse and moved and moved > 1:
+        if sides.fine and moved and moved > 1:
             period = repeating_period(sides.fluid.time[sides.late], queue)
     seen = [
-        (_UNSEEN, _UNSEEN) if runs is None else _oscillation(runs, name, engine in sides.coarse)
-        for engine, runs in (("trains", sides.trains), ("packets", sides.packets))
+        (_UNSEEN, _UNSEEN) if runs is None else _oscillation(runs, name, sides.fine)
+        for runs in (sides.trains, sides.packets)
     ]
     spreads, periods = zip(*seen, strict=True)
     noise = _number(sides.noise.links[name].queue.std)
@@ -496,11 +459,11 @@ def _oscillation_rows(sides: _Sides, name: str) -> list[Row]:
     ]
 
 
-def _oscillation(runs: PacketRuns, name: str, coarse: bool) -> tuple[_Seen, _Seen]:
+def _oscillation(runs: PacketRuns, name: str, fine: bool) -> tuple[_Seen, _Seen]:
     """Standard deviation and period of a queue in runs; a period needs half of them."""
     spread = [math.sqrt(max(run["links"][name]["number_in_system_var"], 0.0)) for run in runs.runs]
     seen: list[float] = []
-    if not coarse and runs.series is not None and np.mean(spread) > 1:
+    if fine and runs.series is not None and np.mean(spread) > 1:
         series = runs.series["link_number_in_system"].sel(link=name)
         times = series["time"].to_numpy()
         after = times >= runs.warmup

@@ -110,9 +110,14 @@ def save(
         with style(), whole(path) as part:
             figure.savefig(part)
         return
-    origin = _own_origin(result) or provenance(
-        _network_of(result) if net is None else net,
-        " ".join(sys.argv) if command is None else command,
+    own = getattr(getattr(result, "data", None), "attrs", {})
+    origin = (
+        own
+        if "command" in own
+        else provenance(
+            _network_of(result) if net is None else net,
+            " ".join(sys.argv) if command is None else command,
+        )
     )
     if path.suffix == ".tex":
         from fluidcc.results import tex
@@ -124,11 +129,6 @@ def save(
     else:
         data = _series_or_all(result) if path.suffix == ".csv" else result.to_xarray()
         write(data, path, _rows(result), origin)
-
-
-def _own_origin(result: Result) -> Mapping[str, str]:
-    attributes = getattr(getattr(result, "data", None), "attrs", {})
-    return attributes if "command" in attributes else {}
 
 
 def _network_of(result: Result) -> "Network | None":
@@ -250,7 +250,8 @@ def _write(dataset: "xarray.Dataset", path: Path, rows: Sequence[str]) -> None:
             file.writelines(f"# {name}: {line}\n" for line in str(value).splitlines())
         writer = csv.writer(file)
         table = columns(dataset, [d for d in rows if d in dataset.dims])
-        writer.writerow([_heading(name, unit) for name, unit, _ in table])
+        units = ("" if unit in ("", "1") else f" ({unit})" for _, unit, _ in table)
+        writer.writerow([f"{name}{unit}" for (name, *_), unit in zip(table, units, strict=True)])
         writer.writerows(zip(*(values for _, _, values in table), strict=True))
 
 
@@ -291,7 +292,3 @@ def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:
             total, place = Counter(names), {name: itertools.count(1) for name in names}
             return [name if total[name] == 1 else f"{name} {next(place[name])}" for name in names]
     return list(range(dataset.sizes[dim]))
-
-
-def _heading(name: str, unit: str) -> str:
-    return name if unit in ("", "1") else f"{name} ({unit})"

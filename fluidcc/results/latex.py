@@ -51,14 +51,11 @@ def readable(expression: sp.Expr) -> sp.Expr:
 
 def _by_name(symbols: Any, values: Any, left: str) -> dict[str, sp.Expr]:
     """Numbers of a state by the left-hand sides of their equations, without those that are 0."""
-    pairs = zip(jax.tree.leaves(symbols), jax.tree.leaves(values), strict=True)
-    equations = {f"{left} {_braced(symbol.name)}": readable(value) for symbol, value in pairs}
+    names = (symbol.name for symbol in jax.tree.leaves(symbols))
+    braced = (f"{{{name}}}" if name.startswith(r"\hat") else name for name in names)
+    pairs = zip(braced, jax.tree.leaves(values), strict=True)
+    equations = {f"{left} {name}": readable(value) for name, value in pairs}
     return {key: value for key, value in equations.items() if value != 0}
-
-
-def _braced(name: str) -> str:
-    """A symbol that can take an accent."""
-    return f"{{{name}}}" if name.startswith(r"\hat") else name
 
 
 def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:

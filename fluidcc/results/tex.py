@@ -30,6 +30,7 @@ _SPECIAL = {
     ">": "$>$", "|": "$|$", "±": r"$\pm$", "…": r"\dots{}", DASH: "--", "\N{MICRO SIGN}": r"$\mu$",
     "\n": " ",
 }  # fmt: skip
+_TIMES = r" \times 10^{{{}}}"
 _POWER = re.compile(r"\^(-?\d+)")  # of a unit
 _PATH = re.compile(r"(links?|flows?)\.([\w.]+)")
 
@@ -176,11 +177,8 @@ def _number(value: float, digits: int = DIGITS, half: float | None = None) -> st
         return _interval(value, half)
     mantissa, _, exponent = f"{value:.{digits}g}".partition("e")
     error = r" \pm 0" if half == 0 else ""
-    return f"${mantissa}{error}{_power(int(exponent)) if exponent else ''}$"
-
-
-def _power(exponent: int) -> str:
-    return rf" \times 10^{{{exponent}}}"
+    power = _TIMES.format(int(exponent)) if exponent else ""
+    return f"${mantissa}{error}{power}$"
 
 
 def _interval(value: float, half: float) -> str:
@@ -191,4 +189,4 @@ def _interval(value: float, half: float) -> str:
     places = 1 - math.floor(math.log10(width)) + power
     ends = (round(end / 10.0**power, places) for end in (value, width))
     inner = r" \pm ".join(f"{end:.{max(places, 0)}f}" for end in ends)
-    return f"$({inner}){_power(power)}$" if power else f"${inner}$"
+    return f"$({inner}){_TIMES.format(power)}$" if power else f"${inner}$"

@@ -49,7 +49,7 @@ def printed(
         if isinstance(block, Line):
             where.print(_line(block))
             continue
-        failed = [row for row in block.rows[MOST:] if any(map(_is_bad, row))]
+        failed = [r for r in block.rows[MOST:] if any(getattr(c, "tone", "") == "bad" for c in r)]
         rows = [*block.rows[:MOST], *failed]
         where.print(_table(block, rows, bare))
         if left := len(block.rows) + block.hidden - len(rows):
@@ -77,10 +77,6 @@ def html(shown: Iterable[Block]) -> str:
 
 def _line(line: Line) -> Text:
     return Text(line.text, style=_STYLES[line.tone])
-
-
-def _is_bad(cell: Cell) -> bool:
-    return isinstance(cell, Line) and cell.tone == "bad"
 
 
 def _table(block: Table, rows: Iterable[tuple[Cell, ...]], bare: bool) -> RichTable:

@@ -2,6 +2,7 @@
 range of each value.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,7 +25,7 @@ from fluidcc.scenario.network import (
     Start,
     early_stop,
     forward_delays,
-    reverse_delays,
+    unfit_reverse_delays,
 )
 from fluidcc.scenario.reader import FAULTY, Laws, Reader, got, sound
 from fluidcc.scenario.sender import read_sender, read_sender_laws
@@ -351,7 +352,6 @@ def _reverse_delay(reader: Reader, raw: Any, key: str, route: Any) -> Any:
 _Need = tuple[bool, str, str, str]
 """Whether two values fit, the key of one, the expected value and the given one."""
 
-_ROUNDING = 1e-12  # of delays that are added up
 _LEVELS = ("max_th", "at", "threshold", "q_ref")  # queues that a law must be able to see
 
 
@@ -451,37 +451,13 @@ def _check_reverse_delay(
             f"{shortest!r} s",
         )
     elif flows.reverse_delay is not None or flows.feedback.marking_point is MarkingPoint.REVERSE:
-        _check_reverse_delays(reader, name, flows, delays)
-
-
-def _check_reverse_delays(
-    reader: Reader, name: str, flows: Flows, delays: Mapping[str, Any]
-) -> None:
-    """A packet and the quench for it take a round trip at most; rewritten ACKs pass all routers
-    from the last to the first.
-    """
-    names, known, given = list(delays), list(delays.values()), flows.reverse_delay
-    listed = isinstance(given, np.ndarray)
-    *ahead, way = forward_delays(flows, known)
-    shortest, on_acks = (
-        float(np.min(flows.rtt)),
-        flows.feedback.marking_point is MarkingPoint.REVERSE,
-    )
-    backs, before = reverse_delays(flows, known), 0.0
-    for j, (k, back) in enumerate(zip(flows.route, backs, strict=True)):
-        there, what = (way, "the way to the receiver") if on_acks else (ahead[j], "the way there")
-        most, found = shortest - float(there), float(back)
-        late, early = found > most + _ROUNDING * shortest, on_acks and found < before
-        if late or early:
-            expected = f"at most {most:.6g} s, the round trip less {what}"
-            if not late:
-                expected = f"at least {before:.6g} s, as ACKs pass {names[k]} first"
-            at, of = (f"[{j}]", "") if listed else ("", f" for {names[k]}" if j else "")
-            of += ", the way there" if given is None else ""
-            reader.fault(f"flows.{name}.reverse_delay{at}", expected, f"{found:.6g} s{of}")
-            if not listed:
-                return
-        before = found
+        listed = isinstance(flows.reverse_delay, np.ndarray)
+        unfit = unfit_reverse_delays(flows, list(delays.values()), names)
+        for j, expected, found in itertools.islice(unfit, None if listed else 1):
+            at = f"flows.{name}.reverse_delay" + (f"[{j}]" if listed else "")
+            of = f" for {names[flows.route[j]]}" if j and not listed else ""
+            of += ", the way there" if flows.reverse_delay is None else ""
+            reader.fault(at, expected, f"{found:.6g} s{of}")
 
 
 def _check_model(reader: Reader, choices: Mapping[str, Any], groups: Mapping[str, Flows]) -> None:

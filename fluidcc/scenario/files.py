@@ -78,20 +78,12 @@ def load(scenario: str | os.PathLike[str]) -> Network:
     try:
         return loads(read_file(name, "a scenario file (TOML, UTF-8 text)"), where=name)
     except FileNotFoundError:
-        raise ScenarioError([_no_scenario(name, known)]) from None
-
-
-def _no_scenario(name: str, known: dict[str, Any]) -> Fault:
-    """The fault of a name that neither a file nor a bundled scenario has."""
-    expected = "a file, or a bundled scenario (`fluidcc list` names all)"
-    close = nearest(name, list(known)) or _with_stem(name, list(known))
-    return Fault("", "scenario", expected, f'"{name}"', close)
-
-
-def _with_stem(name: str, known: list[str]) -> tuple[str, ...]:
-    """Bundled scenarios whose folder or file name is similar."""
-    parts = {part: full for full in known for part in full.split("/")}
-    return tuple(parts[part] for part in nearest(name.split("/")[-1], list(parts), 1))
+        parts = {part: full for full in known for part in full.split("/")}
+        close = nearest(name, list(known))  # else one whose folder or file name is similar
+        close = close or [parts[p] for p in nearest(name.split("/")[-1], list(parts), 1)]
+        expected = "a file, or a bundled scenario (`fluidcc list` names all)"
+        fault = Fault("", "scenario", expected, f'"{name}"', tuple(close))
+        raise ScenarioError([fault]) from None
 
 
 def dumps(net: Network) -> str:

@@ -1,11 +1,13 @@
 """Every key of a scenario with unit, default, range, meaning and the engines that use it, from the
-declarations on the classes that are read; and the spelling of concepts that others call by another
-key.
+declarations on the classes that are read, and `keys.toml` for keys that are read by rules of their
+own; and the spelling of concepts that others call by another key.
 """
 
 import dataclasses
 import functools
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -42,45 +44,11 @@ class Key(NamedTuple):
 
 _MISTYPED = 0.85  # similarity from which on a name is another one, mistyped
 _LINK, _FLOWS = "links.X", "flows.X"
-_TABLE, _NAME_OR_TABLE = "{ law = ..., ... }", "name, or { law = ..., ... }"
-_MEAN = ("fluid", "population")
 _REQUIRED = {f"{_LINK}.capacity", f"{_LINK}.queue", f"{_FLOWS}.n", f"{_FLOWS}.rtt",
              f"{_FLOWS}.window"}  # fmt: skip
 
-_OTHERS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
-    "title": ("text", "what the scenario is", ENGINES),
-    "source": ("text", "work that it is from, by its key in the bibliography", ENGINES),
-    f"{_LINK}.queue": (_TABLE, "queue law with its parameters", ENGINES),
-    f"{_LINK}.voice": ("{ ... }", "voice on the link", ENGINES),
-    f"{_LINK}.initial": ("{ ... }", "queue and average before the start", ("fluid", *EVENTS)),
-    f"{_FLOWS}.n": ("(0, inf), or a list", "number of flows; a list has one for each of rtt",
-                    ENGINES),
-    f"{_FLOWS}.rtt": ("(0, inf), a list, or { min = ..., max = ... }", "propagation delay, both "
-                      "ways; with min and max n flows with evenly spaced delays", ENGINES),
-    f"{_FLOWS}.reverse_delay": ("[0, inf), or a list", "delay from router to source; for "
-                                "quenches and rewritten ACKs, a list has one for each link of the "
-                                "route", ENGINES),
-    f"{_FLOWS}.route": ("list of links", "links in order; by default the only link", ENGINES),
-    f"{_FLOWS}.reverse_route": ("list of links", "links that acknowledgements pass", EVENTS),
-    f"{_FLOWS}.window": (_TABLE, "window law with its parameters, and those of its reaction, loss "
-                         "and feedback", ENGINES),
-    f"{_FLOWS}.window.reaction": ("name", "signals that the sender reacts to; by default as its "
-                                  "window law says", ENGINES),
-    f"{_FLOWS}.window.loss": ("name", "effects of losses", _MEAN),
-    f"{_FLOWS}.feedback": (_NAME_OR_TABLE, "how the signal returns to the sender", ENGINES),
-    f"{_FLOWS}.marking": (_NAME_OR_TABLE, "probability that is used for the packets of the group",
-                          ENGINES),
-    f"{_FLOWS}.estimator": (_NAME_OR_TABLE, "estimate of the load factor", ENGINES),
-    f"{_FLOWS}.traffic": (_NAME_OR_TABLE, "when there is something to send", ENGINES),
-    f"{_LINK}.schedule": ("list of { at = ..., capacity = ..., delay = ... }",
-                          "changes of capacity and delay in time", ("packets",)),
-    f"{_FLOWS}.start": ("[0, inf), a list, or { uniform = [...] }", "when flows start; a list has "
-                        "one for each, and uniform is at random between two times (trains, "
-                        "packets)", ("fluid", *EVENTS)),
-    f"{_FLOWS}.stop": ("(0, inf), or a list", "when flows have no more new data", ("packets",)),
-    f"{_FLOWS}.initial": ("{ ... }", "window before the start", ("fluid",)),
-    f"{_FLOWS}.sender": ("{ ... }", "rules of the packet sender", ("population", *EVENTS)),
-}  # fmt: skip
+_FILE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_OTHERS: Mapping[str, list[str]] = _FILE["read_apart"]
 """Range, meaning and engines of keys that are read by rules of their own."""
 
 _TABLES: Mapping[str, tuple[Any, tuple[str, ...]]] = {
@@ -119,12 +87,13 @@ def _table(path: str) -> str:
 
 def _other(path: str, described: Key | None = None) -> Key:
     """A key that is read by a rule of its own; what is declared of it is kept."""
-    within, meaning, engines = _OTHERS[path]
+    within, meaning, *engines = _OTHERS[path]
     name = path.rpartition(".")[2]
     law = getattr(Flows, name, None) if name != "reaction" else None  # that of the window law
     default = law.name if isinstance(law, Law) else described and described.default
     within = " | ".join(LAWS[name]) if within == "name" else within
-    return Key(path, (), described.unit if described else "", default, within, meaning, engines)
+    unit = described.unit if described else ""
+    return Key(path, (), unit, default, within, meaning, tuple(engines) or ENGINES)
 
 
 def _key(
@@ -152,58 +121,8 @@ def _of_laws(place: str) -> list[Key]:
 
 
 ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        name: (key, spelling)
-        for names, key, spelling in (
-            ("ecn", f"{_FLOWS}.feedback",
-             'feedback = "mark_tail" of flows for ECN, or "loss" for drops'),
-            ("loss drops tail_drop", f"{_FLOWS}.feedback",
-             'feedback = "loss" of flows for drops as the signal'),
-            ("cc congestion_control algorithm protocol tcp variant", f"{_FLOWS}.window",
-             'window = { law = "newreno" } of flows (`fluidcc list laws` names all)'),
-            ("aqm qdisc discipline scheduler", f"{_LINK}.queue",
-             'queue = { law = "red", ... } of links (`fluidcc list laws` names all)'),
-            ("bandwidth bw rate speed link_rate bitrate", f"{_LINK}.capacity",
-             'capacity = "10 Mbit/s" of links'),
-            ("latency propagation prop_delay one_way_delay owd", f"{_LINK}.delay",
-             'delay = "5 ms" of links, one way, or rtt = "80 ms" of flows, both ways'),
-            ("base_rtt round_trip", f"{_FLOWS}.rtt", 'rtt = "80 ms" of flows, both ways'),
-            ("mtu mss segment_size pkt_size", f"{_LINK}.packet_size",
-             'packet_size = "1000 B" of links'),
-            ("limit queue_size queue_limit buffer_size buf qlen", f"{_LINK}.buffer",
-             'buffer = "150 packet" of links, or inf'),
-            ("cwnd initial_cwnd init_cwnd iw initcwnd", f"{_FLOWS}.sender.initial_window",
-             "sender = { initial_window = 10 } of flows (packets), or initial = { window = 10 } "
-             "(fluid)"),
-            ("ssthresh", f"{_FLOWS}.sender.initial_ssthresh",
-             "sender = { initial_ssthresh = 64 } of flows"),
-            ("rwnd receive_window receiver_window max_cwnd awnd", f"{_FLOWS}.window.max_window",
-             "max_window = 64 in the window table of flows"),
-            ("rto rto_min", f"{_FLOWS}.sender.min_rto", 'sender = { min_rto = "200 ms" } of flows'),
-            ("number count flows num_flows flow_count nflows connections", f"{_FLOWS}.n",
-             "n = 10 in a table [flows.NAME]"),
-            ("path links hops", f"{_FLOWS}.route", 'route = ["first", "second"] of flows'),
-            ("loss_rate plr packet_loss", f"{_LINK}.random_loss",
-             'random_loss = "0.1 %" of links, or feedback = "loss" for drops as the signal'),
-            ("delack delayed_ack", f"{_FLOWS}.sender.delayed_acks",
-             "sender = { delayed_acks = true } of flows"),
-            ("abc appropriate_byte_counting", f"{_FLOWS}.sender.byte_counting",
-             "sender = { byte_counting = 2 } of flows"),
-            ("stop_time end", f"{_FLOWS}.stop", 'stop = "30 s" of flows'),
-            ("changes events", f"{_LINK}.schedule",
-             'schedule = [{ at = "20 s", capacity = "5 Mbit/s" }] of links'),
-            ("start_time begin", f"{_FLOWS}.start",
-             'start = "2 s" of flows, or { uniform = ["0 s", "5 s"] }'),
-            ("size file_size flow_size bytes", f"{_FLOWS}.traffic.file",
-             'traffic = { law = "file", file = "100 kB" } of flows'),
-            ("on_off onoff workload application", f"{_FLOWS}.traffic",
-             'traffic = { law = "web" } of flows (`fluidcc list laws` names all)'),
-            ("background cross_traffic udp cbr", f"{_LINK}.cross",
-             'cross = "1 Mbit/s" of links'),
-        )
-        for name in names.split()
-    }
-)  # fmt: skip
+    {name: (k, said) for names, (k, said) in _FILE["elsewhere"].items() for name in names.split()}
+)
 """Concepts that others call by another key: the key here, and how it is spelt."""
 
 RUN = {"duration", "until", "time", "warmup", "seed", "seeds", "step", "sample"}

@@ -4,7 +4,7 @@ take from them, the propagation along routes and how receivers echo marks.
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from fluidcc.laws.law import (
     AbstractSource,
     AbstractWindowLaw,
     Ack,
+    MarkingPoint,
     Signal,
     Since,
 )
@@ -354,6 +355,31 @@ def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
     if np.ndim(given) == 1:
         return [given[j] for j in range(len(flows.route))]
     return list(itertools.accumulate((delays[k] for k in flows.route[:-1]), initial=given))
+
+
+ROUNDING: Final = 1e-12
+"""Relative rounding of delays that are added up."""
+
+
+def unfit_reverse_delays(
+    flows: Flows, delays: Sequence[Num], names: Sequence[str]
+) -> Iterator[tuple[int, str, float]]:
+    """Reverse delays that do not fit: the place on the route, the expected value, the delay [s].
+
+    A packet and the quench for it take a round trip at most; rewritten ACKs pass all routers from
+    the last to the first. `delays` and `names` are those of all links [s].
+    """
+    on_acks = flows.feedback.marking_point is MarkingPoint.REVERSE
+    *ahead, way = forward_delays(flows, delays)
+    shortest, before = float(np.min(flows.rtt)), 0.0
+    for j, (k, back) in enumerate(zip(flows.route, reverse_delays(flows, delays), strict=True)):
+        there, what = (way, "the way to the receiver") if on_acks else (ahead[j], "the way there")
+        most, found = shortest - float(there), float(back)
+        if found > most + ROUNDING * shortest:
+            yield j, f"at most {most:.6g} s, the round trip less {what}", found
+        elif on_acks and found < before:
+            yield j, f"at least {before:.6g} s, as ACKs pass {names[k]} first", found
+        before = found
 
 
 def link_delays(net: Network) -> list[Num]:

@@ -26,12 +26,6 @@ _BITS = 64  # of a whole number that is shown in full
 Laws = Mapping[str, Mapping[str, type[Law]]]
 """Laws by kind and name."""
 
-PLANNED_KEYS: Mapping[str, tuple[str, ...]] = {
-    "window": ("phi", "rtt"),
-    "queue": ("hash", "stamp"),
-}
-"""Keys of law tables that are reserved for modelling choices of later versions."""
-
 LABELS: Mapping[str, str] = {
     "window": "a window law",
     "reaction": "a reaction",
@@ -43,8 +37,6 @@ LABELS: Mapping[str, str] = {
     "traffic": "a kind of traffic",
 }
 """Names, in messages, of the kinds of laws whose parameters stand in tables."""
-
-NOT_YET: Final = "a model that this version has (planned, not available yet)"
 
 
 class Faulty:
@@ -114,24 +106,16 @@ class Reader:
         """A table."""
         return raw if isinstance(raw, dict) else self.fault(key, "a table", got(raw))
 
-    def unknown(
-        self, raw: Mapping[str, Any], key: str, known: Iterable[str], reserved: Iterable[str] = ()
-    ) -> None:
+    def unknown(self, raw: Mapping[str, Any], key: str, known: Iterable[str]) -> None:
         """Note every key of a table that is not among the known ones."""
-        names = list(known)
-        for name in raw:
-            path = f"{key}.{name}" if key else name
-            if name in names:
-                continue
-            if name in reserved:
-                self.fault(path, NOT_YET, got(raw[name]))
-            else:
-                from fluidcc.scenario.keys import answer_to  # it knows what is read here
+        from fluidcc.scenario.keys import answer_to  # it knows what is read here
 
-                expected = answer_to(name, names)
-                close = () if expected else nearest(name, names, 1)
-                expected = expected or f"one of {', '.join(names) or 'nothing'}"
-                self.fault(path, expected, f"the key '{name}'", close)
+        names = list(known)
+        for name in (name for name in raw if name not in names):
+            expected = answer_to(name, names)
+            close = () if expected else nearest(name, names, 1)
+            expected = expected or f"one of {', '.join(names) or 'nothing'}"
+            self.fault(f"{key}.{name}" if key else name, expected, f"the key '{name}'", close)
 
     def missing(self, key: str, info: Info) -> Any:
         """Note that a required value is missing."""
@@ -247,7 +231,7 @@ class Reader:
 
         `chosen` are the laws by kind, the table's own first; `named` keys name some of them.
         """
-        known, planned = ["law", *named], PLANNED_KEYS.get(next(iter(chosen)), ())
+        known = ["law", *named]
         for kind, law in chosen.items():
             for cls in self.laws[kind].values() if law is FAULTY else (law,):
                 known += [name for name in infos(cls) if name not in known]
@@ -261,7 +245,7 @@ class Reader:
                     self.fault(f"{key}.{name}", having, got(value))
                     break
             else:
-                self.unknown({name: value}, key, known, planned)
+                self.unknown({name: value}, key, known)
 
     def law(self, raw: Any, key: str, kind: str, packet_size: float | None) -> Any:
         """The law of a table ``{ law = NAME, parameter = value, ... }``, or FAULTY.

@@ -11,7 +11,7 @@ from fluidcc.laws.law import AbstractReaction, Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS, kind_of
-from fluidcc.scenario.network import Change, Flows, Link, Network, require_network
+from fluidcc.scenario.network import Flows, Link, Network, require_network
 from fluidcc.scenario.reader import Laws
 
 Tables = dict[str, Any]
@@ -43,13 +43,12 @@ def _link(link: Link) -> Tables:
     if link.voice is not None:
         table["voice"] = _fields(link.voice)
     if link.schedule:
-        table["schedule"] = [_change(change) for change in link.schedule]
+        table["schedule"] = [
+            {name: _plain(v) for name, v in change._asdict().items() if v is not None}
+            for change in link.schedule
+        ]
     table["initial"] = _fields(link.initial)
     return table
-
-
-def _change(change: Change) -> Tables:
-    return {name: _plain(v) for name, v in change._asdict().items() if v is not None}
 
 
 def _round_trips(flows: Flows) -> Tables:

@@ -86,8 +86,8 @@ class Blocks:
         if most == 1:
             return cls(grid, grid.shape)
         parts = [1] * len(grid.shape)
-        while math.prod(sides := list(map(_longest_side, grid.shape, parts))) > most:
-            parts[int(np.argmax(sides))] += 1
+        while math.prod(longest := -(-np.array(grid.shape) // parts)) > most:
+            parts[int(np.argmax(longest))] += 1
         return cls(grid, tuple(parts))
 
     def __len__(self) -> int:
@@ -111,8 +111,3 @@ class Blocks:
         sides = [np.arange(low, high) for low, high in self._ends(block)]
         indices = np.meshgrid(*sides, indexing="ij")
         return np.ravel_multi_index([k.ravel() for k in indices], self.grid.shape)
-
-
-def _longest_side(size: int, parts: int) -> int:
-    """Length of the longest of so many nearly equal parts."""
-    return -(-size // parts)

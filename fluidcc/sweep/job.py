@@ -6,7 +6,6 @@ Its description as plain data identifies it: sweeps with equal descriptions have
 
 import dataclasses
 import functools
-import hashlib
 import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -66,11 +65,6 @@ class Job:
         """The grid."""
         return self.blocks.grid
 
-    @property
-    def is_pointwise(self) -> bool:
-        """Whether the verb takes one point at a time."""
-        return name_of(self.verb) not in GRID_VERBS
-
     def compute(self, first: int, last: int) -> Chunk:
         """Compute the blocks from `first` to the one before `last`.
 
@@ -83,10 +77,10 @@ class Job:
                 "the process that began the sweep: install the same versions in both"
             )
         blocks = range(first, last)
-        if self.is_pointwise:
-            table = self._points(blocks)
-        else:
+        if name_of(self.verb) in GRID_VERBS:
             table = join([self._block(block) for block in blocks])
+        else:
+            table = self._points(blocks)
         count, failed = table["failed"].size, int(table["failed"].sum())
         return Chunk(first, last, count, failed, memory_of(table), to_bytes(table))
 
@@ -178,7 +172,7 @@ def description(
         "verb": name_of(verb),
         "options": options_of(verb),
         "laws": [[Path(origin.name).name, origin.digest] for origin in origins(net)],
-        "code": hashlib.sha256(f"{code}{source}".encode()).hexdigest(),
+        "code": seal(code, source),
     }
 
 

@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from strategies import logarithmic
 
 from fluidcc import laws
+from fluidcc.bundled.validation.lab.formulas import mean_error, share_above, zero_drift
 from fluidcc.programs import slope
 
 P = sp.Symbol("p", positive=True)
@@ -89,7 +90,7 @@ FORMULAS = [
 
 @pytest.mark.parametrize(("law", "reaction", "expected"), FORMULAS, ids=lambda x: str(x)[:30])
 def test_zero_drift_by_algebra(law, reaction, expected):
-    (found,) = laws.symbolic.zero_drift(law, reaction)
+    (found,) = zero_drift(law, reaction)
     values = {s.name: 0.1 + 0.17 * i for i, s in enumerate(sorted(found.free_symbols, key=str))}
     by_name = [e.subs({s: values[s.name] for s in e.free_symbols}) for e in (found, expected)]
     assert float(by_name[0]) == pytest.approx(float(by_name[1]), rel=1e-13)
@@ -275,6 +276,6 @@ def test_mean_is_the_integral_of_the_rule(estimate: float, load: float):
 def test_mean_error_is_the_mean_of_the_distribution(load: float, packets: int):
     told = max(load, 0.15)
     inner = [v for v in (0.75, 1.0) if v > told]
-    share = lambda v: float(LAW.share_above(v, load, packets))  # noqa: E731
+    share = lambda v: float(share_above(LAW, v, load, packets))  # noqa: E731
     expected, _ = quad(share, told, 1.2, points=inner or None, epsabs=1e-12)
-    assert float(LAW.mean_error(load, packets)) == pytest.approx(expected, rel=1e-10)
+    assert float(mean_error(LAW, load, packets)) == pytest.approx(expected, rel=1e-10)

@@ -9,6 +9,7 @@ from packet_cases import advanced, begun, dumbbell, finished, flows, queue_memor
 
 from fluidcc import Network, gain_and_loss, laws, simulate_packets
 from fluidcc.bundled.validation.lab.experiments import experiments
+from fluidcc.bundled.validation.lab.formulas import mean_error, share_above, share_below
 from fluidcc.scenario.network import Start
 
 
@@ -86,7 +87,7 @@ def test_distribution_of_estimates_from_below(load, packets):
     found = run.receivers["estimate"]
     assert np.all(found <= load)
     for value in np.linspace(CODE.lowest, load, 6)[1:]:
-        expected = CODE.share_below(value, load, packets)
+        expected = share_below(CODE, value, load, packets)
         spread = np.sqrt(expected * (1 - expected) / FLOWS)
         assert np.mean(found < value) == pytest.approx(expected, abs=5 * spread + 1e-12)
 
@@ -99,9 +100,9 @@ def test_mean_error_of_estimates_from_above(load, packets):
     error = advanced(run, 0.05 + 0.1 * packets).receivers["estimate"] - load
     assert np.all(error >= 0)
     spread = error.std(ddof=1) / np.sqrt(FLOWS)
-    assert error.mean() == pytest.approx(CODE.mean_error(load, packets), abs=5 * spread)
+    assert error.mean() == pytest.approx(mean_error(CODE, load, packets), abs=5 * spread)
     for value in np.linspace(load, CODE.highest, 6)[:-1]:
-        expected = CODE.share_above(value, load, packets)
+        expected = share_above(CODE, value, load, packets)
         spread = np.sqrt(expected * (1 - expected) / FLOWS)
         found = np.mean(error > value - load)
         assert found == pytest.approx(expected, abs=5 * spread + 1e-12)

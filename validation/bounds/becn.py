@@ -10,11 +10,11 @@ from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import PathTimes
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import Pause, PerMark, Refractory
-from fluidcc.laws.symbolic import zero_drift
 from fluidcc.laws.window.becn import BECN
 from fluidcc.scenario.network import Flows, Link, Network, Start
 
 from ..lab.bound import Identity, Range, at_least, at_most, bound, packet_means
+from ..lab.formulas import zero_drift
 
 HALF, SOONER = "ECN waits more than half a round trip", "quenches are heard before marks"
 EARLY, ANYWHERE = "in the first half of the way there", "anywhere"

@@ -14,7 +14,6 @@ from fluidcc.laws.queue.droptail import Droptail
 from fluidcc.laws.queue.load_factor import LoadFactor
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT, PerMark
-from fluidcc.laws.symbolic import zero_drift
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.window.bmcc import BMCC
 from fluidcc.laws.window.sack import SACK
@@ -36,6 +35,7 @@ from ..lab.bound import (
     packet_means,
     within,
 )
+from ..lab.formulas import zero_drift
 
 _LAW = BMCC()
 _LOWEST, _MILD, _PERIOD = float(_LAW.lowest), float(_LAW.mild), float(_LAW.t_p)

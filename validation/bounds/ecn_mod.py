@@ -16,7 +16,7 @@ from fluidcc.laws.law import Ack, Since
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.queue.red import RED
 from fluidcc.laws.reaction import OncePerRTT, PerMark
-from fluidcc.laws.symbolic import parameter_symbols, zero_drift
+from fluidcc.laws.symbolic import parameter_symbols
 from fluidcc.laws.traffic import Bulk
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
@@ -25,6 +25,7 @@ from fluidcc.packets.accounts import ratio
 from fluidcc.scenario.network import Flows, Link, Network, Start
 
 from ..lab.bound import Identity, Judged, Range, at_least, at_most, bound, packet_means, within
+from ..lab.formulas import zero_drift
 
 _ONE = Ack(1, 0, 1)
 

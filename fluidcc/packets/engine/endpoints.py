@@ -4,32 +4,12 @@ and NewReno. ns-2.35, RFC 6582.
 """
 
 from fluidcc.packets.engine import records as r
+from fluidcc.packets.engine import sending
 from fluidcc.packets.engine.calendar import put_on_wire, release, schedule, take_from_wire
 from fluidcc.packets.engine.delays import count_delay
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled, inlined
 from fluidcc.packets.engine.sack import receive_sack, report_blocks, reset_sack, send_sack
-from fluidcc.packets.engine.sending import (
-    accept_and_grow,
-    back_off,
-    cancel_timer,
-    cut_for_loss,
-    cut_window,
-    integrate_window,
-    observe,
-    react_to_mark,
-    react_to_quench,
-    read_advertised_window,
-    reschedule,
-    restart_timer,
-    send,
-    send_allowed,
-    send_limited_transmit,
-    set_tick,
-    set_timer,
-    ssthresh_after,
-    tick_window,
-)
 from fluidcc.packets.engine.streams import hashed
 from fluidcc.packets.engine.traces import trace_packet, trace_sender, trace_window
 
@@ -186,7 +166,7 @@ def _take_partial_ack(s, f, flow, group, sequence):
     """Take a partial ACK in NewReno's recovery: resend the next hole. RFC 6582, 3.2."""
     if flow.partial == 0 or group.partial_timer_once == 0:
         flow.partial = 1
-        restart_timer(s, f, flow, group, sequence)
+        sending.restart_timer(s, f, flow, group, sequence)
     covered = sequence - flow.acked
     if group.partial_deflation == 0:
         flow.inflation = 0
@@ -200,7 +180,7 @@ def _take_partial_ack(s, f, flow, group, sequence):
     if flow.timing == 1 and sequence >= flow.timed_sequence:
         flow.timing = 0
         flow.backoff = 1
-    send(s, f, flow, group, sequence + 1)
+    sending.send(s, f, flow, group, sequence + 1)
 
 
 @compiled
@@ -209,13 +189,13 @@ def _retransmit(s, f, flow, group):
     again = group.newreno == 0 and flow.last_reaction == r.FAST_RETRANSMIT
     fresh = flow.acked > flow.recover or flow.acked == 0 or again
     if fresh or (group.one_fast_retransmit == 0 and flow.last_reaction != r.SIGNAL):
-        cut_for_loss(s, flow, group, flow.inflation)
+        sending.cut_for_loss(s, flow, group, flow.inflation)
     elif group.ecn_capable == 0 or flow.last_reaction != r.SIGNAL:
         return
     flow.last_reaction = r.FAST_RETRANSMIT
-    set_timer(s, f, flow, group)
+    sending.set_timer(s, f, flow, group)
     flow.timing = 0
-    send(s, f, flow, group, flow.acked + 1)
+    sending.send(s, f, flow, group, flow.acked + 1)
     flow.inflation = group.dup_acks
 
 
@@ -229,13 +209,13 @@ def _take_duplicate_ack(s, f, flow, group):
         if flow.last_reaction == r.FAST_RETRANSMIT:
             flow.inflation += 1
     else:
-        send_limited_transmit(s, f, flow, group)
+        sending.send_limited_transmit(s, f, flow, group)
 
 
 @compiled
 def _measure(s, flow, group, packet):
     """Measure round trip, delay and window by the packet that an ACK answers."""
-    integrate_window(s, flow, group)
+    sending.integrate_window(s, flow, group)
     flow.acks += 1
     flow.rtt = s.now - packet.sent
     flow.rtt_sum += flow.rtt
@@ -268,13 +248,13 @@ def _take_ack(s, f, flow, group, sequence, echo):
                 flow.last_reaction = r.RECOVERED
             flow.inflation = 0
             flow.partial = 0
-            accept_and_grow(s, f, flow, group, sequence, echo)
+            sending.accept_and_grow(s, f, flow, group, sequence, echo)
     elif sequence == flow.acked:
         _take_duplicate_ack(s, f, flow, group)
     if flow.duplicates == 0:
-        send_allowed(s, f, flow, group, 0, 0)
+        sending.send_allowed(s, f, flow, group, 0, 0)
     elif flow.duplicates >= group.dup_acks:
-        send_allowed(s, f, flow, group, group.recovery_burst, 0)
+        sending.send_allowed(s, f, flow, group, group.recovery_burst, 0)
 
 
 @inlined
@@ -295,12 +275,12 @@ def receive_ack(s, index):
     if group.loads == 1:
         flow.load = packet.load
     if group.advertise != 0:
-        read_advertised_window(flow, group, 1 if packet.flags & r.CE else 0)
+        sending.read_advertised_window(flow, group, 1 if packet.flags & r.CE else 0)
     release(s, index)
     if group.observe != 0:
-        observe(s, flow, group, echo)
+        sending.observe(s, flow, group, echo)
     if echo == 1 and flow.ecn_on == 1:
-        react_to_mark(s, flow, group, sequence)
+        sending.react_to_mark(s, flow, group, sequence)
     if group.sack == 1:
         receive_sack(s, f, flow, group, index, sequence, echo)
     else:
@@ -322,8 +302,8 @@ def receive_quench(s, entity):
     if s.trace != 0:
         trace_packet(s, r.QUENCHED, -1, packet)
     if packet.connection == flow.connection:
-        integrate_window(s, flow, group)
-        react_to_quench(s, flow, group, packet.sequence, 0 if packet.flags & r.CE else 1)
+        sending.integrate_window(s, flow, group)
+        sending.react_to_quench(s, flow, group, packet.sequence, 0 if packet.flags & r.CE else 1)
         if s.trace != 0:
             trace_window(s, packet.flow, flow)
     release(s, index)
@@ -335,7 +315,7 @@ def _send_more(s, f, flow, group, forced):
     if group.sack == 1:
         send_sack(s, f, flow, group, forced)
     else:
-        send_allowed(s, f, flow, group, 0, forced)
+        sending.send_allowed(s, f, flow, group, 0, forced)
 
 
 @compiled
@@ -343,9 +323,9 @@ def _time_out(s, f, flow, group):
     """Handle the retransmission timer: start over from one packet."""
     nothing_out = flow.acked == flow.highest_sent
     if nothing_out and group.window_validation == 1 and flow.window >= 1:
-        cancel_timer(flow)  # the next packet tells how long the sender was idle
+        sending.cancel_timer(flow)  # the next packet tells how long the sender was idle
         return
-    integrate_window(s, flow, group)
+    sending.integrate_window(s, flow, group)
     if s.trace != 0:
         trace_sender(s, r.EXPIRE, f, flow, flow.acked + 1)
     flow.inflation = 0
@@ -356,12 +336,12 @@ def _time_out(s, f, flow, group):
         flow.initial_window = 1.0
     if not nothing_out and flow.last_reaction != r.SIGNAL:
         flow.timeouts += 1
-        flow.ssthresh = ssthresh_after(cut_window(s, flow, group, group.on_loss, 0))
+        flow.ssthresh = sending.ssthresh_after(sending.cut_window(s, flow, group, group.on_loss, 0))
     flow.window = 1.0
     flow.cwr_due = 1
     if not nothing_out:
-        back_off(flow, group)
-    set_timer(s, f, flow, group)
+        sending.back_off(flow, group)
+    sending.set_timer(s, f, flow, group)
     flow.next_sequence = flow.acked + 1
     flow.timing = 0
     flow.last_reaction = r.TIMEOUT
@@ -380,8 +360,8 @@ def start_connection(s, f, flow, group):
     flow.full_at = s.now
     flow.sent_at = s.now
     if group.period != 0:
-        set_tick(s, flow, group)
-    send_allowed(s, f, flow, group, 0, 0)
+        sending.set_tick(s, flow, group)
+    sending.send_allowed(s, f, flow, group, 0, 0)
 
 
 @compiled
@@ -397,8 +377,8 @@ def wake(s, f):
     elif flow.deadline <= s.now:
         _time_out(s, f, flow, group)
     elif flow.tick_at <= s.now:
-        tick_window(s, flow, group)
+        sending.tick_window(s, flow, group)
         _send_more(s, f, flow, group, 0)
-    reschedule(s, f, flow)
+    sending.reschedule(s, f, flow)
     if s.trace != 0:
         trace_window(s, f, flow)

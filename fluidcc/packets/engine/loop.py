@@ -1,35 +1,10 @@
 """The event loop: takes the next event, and forwards packets along their routes."""
 
+from fluidcc.packets.engine import endpoints, ports, sources
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import first, next_time, send_on_wire, take_from_wire
-from fluidcc.packets.engine.endpoints import (
-    receive,
-    receive_ack,
-    receive_quench,
-    send_delayed_ack,
-    wake,
-)
 from fluidcc.packets.engine.pointer import compiled, inlined
-from fluidcc.packets.engine.ports import (
-    account,
-    arrive,
-    change_link,
-    depart,
-    rewrite_ack,
-    tick_queue,
-)
 from fluidcc.packets.engine.sending import integrate_window
-from fluidcc.packets.engine.sources import (
-    admit_call,
-    advance_call,
-    advance_session,
-    count_calls,
-    finish_connection,
-    receive_datagram,
-    send_cross,
-    start_session,
-    stop_flow,
-)
 
 
 @inlined
@@ -46,11 +21,11 @@ def _forward(s, index, start, spent):
     packet.hop += 1
     if entity < 0:
         if entity == r.LINK_END:
-            receive_datagram(s, index, start, spent)
+            sources.receive_datagram(s, index, start, spent)
         else:
-            receive(s, index, start, spent)
+            endpoints.receive(s, index, start, spent)
     elif r.entity_at(s.entities, entity).kind == r.PORT:
-        arrive(s, entity, index)
+        ports.arrive(s, entity, index)
     else:
         send_on_wire(s, entity, index, start, spent)
 
@@ -71,38 +46,38 @@ def advance(address, stop, budget):
         s.events += 1
         kind = r.entity_at(s.entities, entity).kind
         if kind == r.SENDER:
-            wake(s, entity)
+            endpoints.wake(s, entity)
         elif kind == r.PORT:
-            index, start, spent = depart(s, entity)
+            index, start, spent = ports.depart(s, entity)
             _forward(s, index, start, spent)
         elif kind == r.WIRE:
             _forward(s, take_from_wire(s, entity), s.now, 0.0)
         elif kind == r.ACK_WIRE:
-            receive_ack(s, take_from_wire(s, entity))
+            endpoints.receive_ack(s, take_from_wire(s, entity))
             if s.finished_flow >= 0:
-                finish_connection(s, s.finished_flow)
+                sources.finish_connection(s, s.finished_flow)
         elif kind == r.QUENCH_WIRE:
-            receive_quench(s, entity)
+            endpoints.receive_quench(s, entity)
         elif kind == r.QUEUE_TIMER:
-            tick_queue(s, entity)
+            ports.tick_queue(s, entity)
         elif kind == r.CALL:
-            advance_call(s, entity)
+            sources.advance_call(s, entity)
         elif kind == r.CROSS:
-            send_cross(s, entity)
+            sources.send_cross(s, entity)
         elif kind == r.CALLS:
-            admit_call(s, entity)
+            sources.admit_call(s, entity)
         elif kind == r.SESSION:
-            advance_session(s, entity)
+            sources.advance_session(s, entity)
         elif kind == r.SOURCE:
-            start_session(s, entity)
+            sources.start_session(s, entity)
         elif kind == r.ACK_TIMER:
-            send_delayed_ack(s, entity)
+            endpoints.send_delayed_ack(s, entity)
         elif kind == r.STOP:
-            stop_flow(s, entity)
+            sources.stop_flow(s, entity)
         elif kind == r.CHANGES:
-            change_link(s, entity)
+            ports.change_link(s, entity)
         else:
-            rewrite_ack(s, entity)
+            ports.rewrite_ack(s, entity)
         if s.status != 0:
             return s.status
     return r.MORE
@@ -114,10 +89,10 @@ def settle(address, time):
     s = r.simulation_at(address, 0)
     s.now = time
     for k in range(s.port_count):
-        account(s, r.port_at(s.ports, k))
+        ports.account(s, r.port_at(s.ports, k))
     for k in range(s.flow_count):
         flow = r.flow_at(s.flows, k)
         if flow.started == 1:
             integrate_window(s, flow, r.group_at(s.groups, flow.group))
     for k in range(s.voice_count):
-        count_calls(s, r.voice_at(s.voices, k))
+        sources.count_calls(s, r.voice_at(s.voices, k))

@@ -4,6 +4,8 @@ Times are in s, sizes in byte, windows and queues in packets. Entities are the t
 event: senders, wires and ports. Everything refers to everything else by index.
 """
 
+from typing import Any
+
 import numpy as np
 
 from fluidcc.laws.law import Ack
@@ -81,33 +83,35 @@ ADDRESSES: dict[np.dtype, set[str]] = {}
 """Fields of records that are addresses, of arrays or of code: no two runs have the same."""
 
 
-def _record(*fields: str) -> np.dtype:
-    """Aligned record of fields given as "type name name ..."; addresses are of type "at"."""
+def _record(*fields: str) -> tuple[np.dtype, Any]:
+    """Aligned record of fields given as "type name name ...", and its accessor; addresses are of
+    type "at".
+    """
     words = [line.split() for line in fields]
     kinds = [(name, kind) for kind, *names in words for name in names]
     found = np.dtype([(name, "i8" if kind == "at" else kind) for name, kind in kinds], align=True)
     ADDRESSES[found] = {name for name, kind in kinds if kind == "at"}
-    return found
+    return found, record_at(found)
 
 
 # identity: number of a data packet among those of its flow; of an ACK, the sequence number that it
 # answers
-PACKET_RECORD = _record(
+PACKET_RECORD, packet_at = _record(
     "f8 arrives since sent delay load",
     "i4 flow sequence next size flags hop connection identity",
 )
 
-ENTITY_RECORD = _record("i4 kind index")
-ENTRY_RECORD = _record("f8 time since")
-INDEX_RECORD = _record("i4 value")
-BYTE_RECORD = _record("u1 value")
-NUMBER_RECORD = _record("f8 value")
-COUNT_RECORD = _record("u4 value")
-TOTAL_RECORD = _record("i8 value")
+ENTITY_RECORD, entity_at = _record("i4 kind index")
+ENTRY_RECORD, entry_at = _record("f8 time since")
+INDEX_RECORD, index_at = _record("i4 value")
+BYTE_RECORD, byte_at = _record("u1 value")
+NUMBER_RECORD, number_at = _record("f8 value")
+COUNT_RECORD, count_at = _record("u4 value")
+TOTAL_RECORD, total_at = _record("i8 value")
 
-WIRE_RECORD = _record("f8 delay rate free", "i4 head tail count port onward")
+WIRE_RECORD, wire_at = _record("f8 delay rate free", "i4 head tail count port onward")
 
-PORT_RECORD = _record(
+PORT_RECORD, port_at = _record(
     "f8 rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
     "f8 period spread waiting_idle bytes_squares random_loss delay_sum",
     "i8 bytes gap gap_bytes arrivals departures drops marks draws largest_bytes loss_draws",
@@ -117,7 +121,7 @@ PORT_RECORD = _record(
     "i4 timer waits due loads link marks_transmitted",
 )
 
-GROUP_RECORD = _record(
+GROUP_RECORD, group_at = _record(
     "f8 tick min_rto max_rto overhead receiver_window floor mark_below ack_delay",
     "at on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
     "at marking_block advertise_block on_tick period slow_start decode decode_block memory rtts",
@@ -128,7 +132,7 @@ GROUP_RECORD = _record(
     "i4 byte_counting",
 )
 
-FLOW_RECORD = _record(
+FLOW_RECORD, flow_at = _record(
     # who it is, and its accounts
     "f8 clock_phase propagation tail_delay changed window_time window_acks rtt_sum delay_sum",
     "f8 delay_squares ipdv_sum requested_at connected_at active_time",
@@ -149,50 +153,50 @@ FLOW_WORDS = FLOW_RECORD.itemsize // 4
 CONNECTION_WORD = (FLOW_RECORD.fields or {})["window"][1] // 4
 
 # sources of files; `free` and `next_free` chain flows and sessions that are not in use
-SOURCE_RECORD = _record(
+SOURCE_RECORD, source_at = _record(
     "f8 span_sum span_squares",
     "at arrival pages pause objects gap size block histogram",
     "i8 draws transfers begun offered sessions_begun most",
     "u8 key session_key",
     "i4 open waits free free_session request_size group",
 )
-SESSION_RECORD = _record(
+SESSION_RECORD, session_at = _record(
     "f8 pages", "i8 draws", "u8 key", "i4 source entity flow objects under_way next_free"
 )
 
 # a transfer that has ended: its request and time, its packets
-TRANSFER_RECORD = _record("f8 start time", "i4 size source")
+TRANSFER_RECORD, transfer_at = _record("f8 start time", "i4 size source")
 
 # blocks of selective ACKs, so many for each ACK and receiver, the newest first; a right end of 0
 # means no block
 BLOCKS = 3
-BLOCK_RECORD = _record("i4 left right")
+BLOCK_RECORD, block_at = _record("i4 left right")
 
 # `held` is the number of the packet whose ACK is delayed, after 0 for none; `end` that after the
 # highest sequence number that has arrived
-RECEIVER_RECORD = _record("f8 estimate", "i4 expected echo end held ack_timer")
+RECEIVER_RECORD, receiver_at = _record("f8 estimate", "i4 expected echo end held ack_timer")
 
 # changes of a link, of which number `next` comes next; numbers that are NEVER stay as they are
-SCHEDULE_RECORD = _record("at changes wires", "i4 entity wire_count next count")
-CHANGE_RECORD = _record("f8 time rate capacity delay")
+SCHEDULE_RECORD, schedule_at = _record("at changes wires", "i4 entity wire_count next count")
+CHANGE_RECORD, change_at = _record("f8 time rate capacity delay")
 
 # the second class of a port, and what fair queueing remembers of both: tags of the heads
-CLASS_RECORD = _record(
+CLASS_RECORD, class_at = _record(
     "f8 weight first_weight tag first_tag virtual limit used",
     "i8 bytes arrivals departures drops",
     "i4 head tail count busy",
 )
 
-CROSS_RECORD = _record("f8 gap", "i8 draws", "u8 key", "i4 flow size exponential")
+CROSS_RECORD, cross_at = _record("f8 gap", "i8 draws", "u8 key", "i4 flow size exponential")
 
 # the calls of a link and their packets; `free` and `next` chain the calls that are not in use
-VOICE_RECORD = _record(
+VOICE_RECORD, voice_at = _record(
     "f8 gap holding talk pause active frame calls_time changed ipdv_sum",
     "i8 draws offered refused ipdv_count",
     "u8 key call_key",
     "i4 flow size flags most present calls_begun free",
 )
-CALL_RECORD = _record(
+CALL_RECORD, call_at = _record(
     "f8 ends switches frame_at last_delay",
     "i8 draws",
     "u8 key",
@@ -200,11 +204,11 @@ CALL_RECORD = _record(
 )
 
 # a line of a trace; `link` and `flow` are -1 where there is none
-LINE_RECORD = _record(
+LINE_RECORD, line_at = _record(
     "f8 time window ssthresh", "i4 event link flow sequence size flags connection"
 )
 
-SIMULATION_RECORD = _record(
+SIMULATION_RECORD, simulation_at = _record(
     "f8 now",
     "at packets entities entries winners wires ports groups flows receivers routes quenches ring",
     "at crosses voices calls ack_blocks receiver_blocks sources sessions initial_flows",
@@ -220,29 +224,3 @@ SIMULATION_RECORD = _record(
     "i4 traced trace_size",
     "i4 ended_size ended_step group_count",
 )
-
-packet_at = record_at(PACKET_RECORD)
-entity_at = record_at(ENTITY_RECORD)
-entry_at = record_at(ENTRY_RECORD)
-index_at = record_at(INDEX_RECORD)
-byte_at = record_at(BYTE_RECORD)
-number_at = record_at(NUMBER_RECORD)
-count_at = record_at(COUNT_RECORD)
-total_at = record_at(TOTAL_RECORD)
-wire_at = record_at(WIRE_RECORD)
-port_at = record_at(PORT_RECORD)
-group_at = record_at(GROUP_RECORD)
-flow_at = record_at(FLOW_RECORD)
-receiver_at = record_at(RECEIVER_RECORD)
-block_at = record_at(BLOCK_RECORD)
-class_at = record_at(CLASS_RECORD)
-cross_at = record_at(CROSS_RECORD)
-voice_at = record_at(VOICE_RECORD)
-call_at = record_at(CALL_RECORD)
-source_at = record_at(SOURCE_RECORD)
-session_at = record_at(SESSION_RECORD)
-schedule_at = record_at(SCHEDULE_RECORD)
-change_at = record_at(CHANGE_RECORD)
-transfer_at = record_at(TRANSFER_RECORD)
-line_at = record_at(LINE_RECORD)
-simulation_at = record_at(SIMULATION_RECORD)

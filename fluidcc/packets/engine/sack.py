@@ -14,19 +14,9 @@ scoreboard that it touches, or lies outside of them.
 """
 
 from fluidcc.packets.engine import records as r
+from fluidcc.packets.engine import sending
 from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import compiled
-from fluidcc.packets.engine.sending import (
-    accept,
-    accept_and_grow,
-    allowed,
-    cut_for_loss,
-    restart_timer,
-    send,
-    send_limited_transmit,
-    set_timer,
-    wait_for_overhead,
-)
 
 BLOCKS = r.BLOCKS
 _BLOCK_SIZE = 8  # byte of an ACK for each block: two sequence numbers
@@ -173,7 +163,7 @@ def send_sack(s, f, flow, group, forced):
             if flow.pipe >= int(flow.window):
                 return
         else:
-            end = flow.acked + allowed(flow)
+            end = flow.acked + sending.allowed(flow)
             if flow.next_sequence > end:
                 return
         sequence = _next_hole(s, flow)
@@ -184,11 +174,11 @@ def send_sack(s, f, flow, group, forced):
             sequence = flow.next_sequence
             if sequence > min(end, flow.limit):
                 return
-        if wait_for_overhead(s, f, flow, group, forced) == 1:
+        if sending.wait_for_overhead(s, f, flow, group, forced) == 1:
             return
         if resent:
             flow.resent_end = sequence + 1
-        send(s, f, flow, group, sequence)
+        sending.send(s, f, flow, group, sequence)
         flow.next_sequence = max(flow.next_sequence, sequence + 1)
         flow.pipe += 1
 
@@ -198,16 +188,16 @@ def _enter_recovery(s, f, flow, group):
     """Fast retransmit: cut the window, unless a signal has just done so, and resend a packet."""
     fresh = flow.acked > flow.recover or flow.acked == 0
     if fresh or (group.one_fast_retransmit == 0 and flow.last_reaction != r.SIGNAL):
-        cut_for_loss(s, flow, group, 0)
+        sending.cut_for_loss(s, flow, group, 0)
     elif group.ecn_capable == 0 or flow.last_reaction != r.SIGNAL:
         return
     flow.last_reaction = r.FAST_RETRANSMIT
     flow.sack_state = r.RECOVERING
     flow.pipe = flow.highest_sent - flow.acked - group.dup_acks
     flow.resent_end = max(flow.resent_end, flow.acked + 2)
-    set_timer(s, f, flow, group)
+    sending.set_timer(s, f, flow, group)
     flow.timing = 0
-    send(s, f, flow, group, flow.acked + 1)
+    sending.send(s, f, flow, group, flow.acked + 1)
 
 
 @compiled
@@ -218,13 +208,13 @@ def _take_ack_in_recovery(s, f, flow, group, index, sequence, echo):
         flow.recover = 0
         flow.sack_state = 0
         clear_scoreboard(s, flow)
-        accept(s, f, flow, group, sequence, echo)
+        sending.accept(s, f, flow, group, sequence, echo)
     elif sequence > flow.acked:
         _remove_below(s, flow, sequence + 1)
         flow.acked = sequence
         _read_blocks(s, flow, index)
         flow.pipe -= 1
-        restart_timer(s, f, flow, group, sequence)
+        sending.restart_timer(s, f, flow, group, sequence)
         flow.backoff = 1
     elif sequence == flow.acked:
         _read_blocks(s, flow, index)
@@ -240,7 +230,7 @@ def receive_sack(s, f, flow, group, index, sequence, echo):
     if sequence > flow.acked:
         clear_scoreboard(s, flow)
         flow.sack_state = 0
-        accept_and_grow(s, f, flow, group, sequence, echo)
+        sending.accept_and_grow(s, f, flow, group, sequence, echo)
     elif (
         sequence == flow.acked
         and flow.sack_state != r.RESTARTED
@@ -250,7 +240,7 @@ def receive_sack(s, f, flow, group, index, sequence, echo):
         if flow.duplicates == group.dup_acks:
             _enter_recovery(s, f, flow, group)
         elif flow.duplicates < group.dup_acks:
-            send_limited_transmit(s, f, flow, group)
+            sending.send_limited_transmit(s, f, flow, group)
     if flow.duplicates == 0:
         send_sack(s, f, flow, group, 0)
 

@@ -298,7 +298,7 @@ def count_calls(s, voice):
 
 
 @compiled
-def _schedule_call(s, voice, call):
+def _schedule_call(s, call):
     """Set the next event of a call: its end, the end of a spurt or pause, or a packet."""
     time = min(call.ends, call.switches)
     if call.talking == 1:
@@ -317,7 +317,7 @@ def _begin_call(s, voice, call):
     call.frame_at = s.now + voice.frame * draw(call)
     call.talking = 1 if draw(call) < voice.active else 0
     call.switches = s.now + exponential(call, voice.talk if call.talking == 1 else voice.pause)
-    _schedule_call(s, voice, call)
+    _schedule_call(s, call)
 
 
 @compiled
@@ -365,8 +365,8 @@ def advance_call(s, entity):
         schedule(s, entity, r.NEVER, s.now)
     elif call.switches <= s.now:
         _switch_talking(s, voice, call)
-        _schedule_call(s, voice, call)
+        _schedule_call(s, call)
     else:
         call.frame_at += voice.frame
-        _schedule_call(s, voice, call)
+        _schedule_call(s, call)
         send_datagram(s, voice.flow, voice.size, voice.flags, index, call.number)

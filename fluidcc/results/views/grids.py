@@ -19,16 +19,7 @@ from fluidcc.results.axes import (
     width_of,
     wrapped,
 )
-from fluidcc.results.blocks import (
-    Block,
-    Cell,
-    Column,
-    Measured,
-    Number,
-    Table,
-    in_unit,
-    parameter,
-)
+from fluidcc.results.blocks import Block, Cell, Column, Measured, Number, Table, in_unit, parameter
 from fluidcc.results.export import columns, scaled, with_unit
 from fluidcc.results.views.equilibria import root
 from fluidcc.results.views.runs import COLUMNS

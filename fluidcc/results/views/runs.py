@@ -512,20 +512,17 @@ def _goodputs(ax: "Axes", both: Any) -> None:
     width = 0.8 / len(both.levels)
     for i, level in enumerate(both.levels):
         value, half = COLUMNS[level]
-        heights = [_scaled(getattr(row, value), scale, math.nan) for row in rows]
-        halves = [_scaled(getattr(row, half), scale, 0.0) for row in rows] if half else None
+        heights = np.array([getattr(row, value) for row in rows], float) / scale
+        halves = np.array([getattr(row, half or value) for row in rows], float) / scale
+        ends = np.nan_to_num(halves) if half else None
         places = np.arange(len(rows)) + (i - (len(both.levels) - 1) / 2) * width
         colour = _LEVEL_COLOURS[level]
-        ax.bar(places, heights, 0.95 * width, yerr=halves, label=level, color=colour)
+        ax.bar(places, heights, 0.95 * width, yerr=ends, label=level, color=colour)
     ax.set_xticks(range(len(rows)), [row.name.split(".")[1] for row in rows])
     ax.set(xlabel="group of flows", ylabel=f"goodput of a flow [{unit}]")
     ax.grid(visible=False, axis="x")
     from_zero(ax)
     legend_above(ax)
-
-
-def _scaled(value: float | None, scale: float, none: float) -> float:
-    return none if value is None else value / scale
 
 
 def _differences(ax: "Axes", both: Any) -> None:
@@ -631,17 +628,12 @@ _BINS = 60
 
 
 class WindowsView(View):
-    """Window distributions of the groups of a network."""
+    """Window distributions of the groups of a network, or that of one flow."""
 
-    @property
-    def groups(self) -> Mapping[str, Any]:
-        """Distributions by name of group."""
-        return self.found.groups
-
-    @property
-    def reasons(self) -> Any:
-        """Why the other groups have no distribution."""
-        return self.found.message
+    def __init__(self, found: Any) -> None:
+        super().__init__(found)
+        self.groups: Mapping[str, Any] = getattr(found, "groups", {"window": found})
+        self.reasons = found.message if hasattr(found, "groups") else ""  # of the other groups
 
     @property
     def size(self) -> Any:
@@ -701,14 +693,3 @@ class WindowsView(View):
             from_zero(ax)
             ax.set(ylabel="density [1/packet]")
         axes[0].legend()
-
-
-class WindowView(WindowsView):
-    """The window distribution of one flow."""
-
-    @property
-    def groups(self) -> Mapping[str, Any]:
-        """The single distribution."""
-        return {"window": self.found}
-
-    reasons: Any = ""

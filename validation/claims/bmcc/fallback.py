@@ -5,6 +5,7 @@ import numpy as np
 from fluidcc.laws.law import Ack
 from fluidcc.laws.window.bmcc import BMCC
 
+from ...lab.formulas import packets_needed
 from ...lab.judging import alike, all_of, judge, shown
 from .common import CODE, LAW, rates_told, seen, steps
 
@@ -43,7 +44,7 @@ def left_soon(lab, claim):
     """Packets until a lagging estimate passes 1, and goodputs with the fallback beside those
     without: at the modified router every entry is a mistake.
     """
-    counts = [float(CODE.packets_needed(f - 1, 1.0, 0.05)) for f in (1.01, 1.05)]
+    counts = [float(packets_needed(CODE, f - 1, 1.0, 0.05)) for f in (1.01, 1.05)]
     pairs = [seen(lab, n) for n in ("modified_fallback", "mix_modified_router")]
     both = [np.stack(pair) for pair in pairs]
     like = alike(*both, x=("BMCC", "SACK"), what="goodputs with the fallback and without")

@@ -5,6 +5,7 @@ import sympy as sp
 
 from fluidcc.laws.law import Ack
 
+from ...lab.formulas import share_above
 from ...lab.judging import all_of, judge, near, ordered, searched, shown
 from ...lab.samples import interval
 from .common import CODE, LAW, much, starved, steps
@@ -68,7 +69,7 @@ def red_cycle(lab, claim):
     """Growth per t_p and share kept over RED; the estimate decays if a flow gets more packets
     between two back-offs than bring an estimate of 120 % below 20 % with a chance of 95 %.
     """
-    enough = float(np.log(0.05) / np.log(CODE.share_above(0.2, 0.15, 1.0)))
+    enough = float(np.log(0.05) / np.log(share_above(CODE, 0.2, 0.15, 1.0)))
     parts, values = [], []
     for name, trip in (("two_red", "40 ms"), ("two_red_300ms", "300 ms")):
         growth, kept = steps(lab, name)

@@ -6,6 +6,7 @@ import sympy as sp
 from fluidcc.laws.law import Ack, Arrival
 from fluidcc.laws.queue.load_factor import LoadFactor
 
+from ...lab.formulas import mean_error
 from ...lab.judging import all_of, judge, near, shown
 from .common import CODE, LAW, by_bound
 
@@ -26,7 +27,7 @@ def load_factor(lab, claim):
 @judge("BMCC-04")
 def lag(lab, claim):
     """Below u the mean estimate is off after any number of packets; from u on after none."""
-    errors = [float(CODE.mean_error(load, 10.0)) for load in (0.2, 0.5, 0.8, 0.95, 1.05, 1.15)]
+    errors = [float(mean_error(CODE, load, 10.0)) for load in (0.2, 0.5, 0.8, 0.95, 1.05, 1.15)]
     at_once = [1.0 + float(CODE.decode(1.0, h, 1.2)) for h in np.linspace(0, 0.99, 12)]
     said = f"mean error 10 packets after a load above u: {min(errors):.3g} to {max(errors):.3g}"
     off = shown(min(errors) > 0, said, engine="analytic", value=max(errors), unit="1")

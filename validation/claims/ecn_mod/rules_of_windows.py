@@ -5,11 +5,12 @@ import sympy as sp
 import fluidcc as fc
 from fluidcc.laws.marking import EqualWindow
 from fluidcc.laws.reaction import PerMark
-from fluidcc.laws.symbolic import parameter_symbols, with_symbols, zero_drift
+from fluidcc.laws.symbolic import parameter_symbols, with_symbols
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.laws.window.newreno import NewReno
 from fluidcc.laws.window.polynomial import Polynomial
 
+from ...lab.formulas import zero_drift
 from ...lab.judging import all_of, judge, near, ordered, searched, shown, told
 from .common import MUCH, of_flows
 
