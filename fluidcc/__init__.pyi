@@ -25,8 +25,6 @@ from fluidcc.analysis.linearize import linearize as linearize
 from fluidcc.analysis.measures import Gradient as Gradient
 from fluidcc.analysis.oscillation import Oscillation as Oscillation
 from fluidcc.analysis.oscillation import oscillation as oscillation
-from fluidcc.analysis.relay import RelayCycle as RelayCycle
-from fluidcc.analysis.relay import relay_cycle as relay_cycle
 from fluidcc.analysis.sensitivity import Sensitivity as Sensitivity
 from fluidcc.analysis.sensitivity import sensitivity as sensitivity
 from fluidcc.analysis.stability import Stability as Stability

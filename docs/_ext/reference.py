@@ -42,7 +42,7 @@ GROUPS = (
     Group(
         "cycles", "Cycles",
         "The oscillation around an unstable equilibrium.",
-        ("cycle", "Cycle", "cycles", "Cycles", "relay_cycle", "RelayCycle", "oscillation",
+        ("cycle", "Cycle", "cycles", "Cycles", "oscillation",
          "Oscillation"),
     ),
     Group(
