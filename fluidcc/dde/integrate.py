@@ -338,16 +338,6 @@ def one_of(y0: Array, args: Args, batched: bool) -> tuple[Array, Args]:
     return row(y0), type(args)(jax.tree.map(row, args[0]), *args[1:])
 
 
-def in_single_precision(tree: Any) -> Any:
-    """A PyTree with its floats in single precision."""
-
-    def converted(leaf: Any) -> Any:
-        floats = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
-        return jnp.asarray(leaf, jnp.float32) if floats else leaf
-
-    return jax.tree.map(converted, tree)
-
-
 # an identity that refuses reverse mode: loops of a solver have derivatives in forward mode alone
 _forward = Primitive("forward_mode_only")
 _forward.def_impl(lambda x: x)
