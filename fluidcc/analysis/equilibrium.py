@@ -32,7 +32,7 @@ from fluidcc.model.rates import interpret_signal, sender_change, touched
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, leaves, unflatten
 from fluidcc.quantities import about, attributes, labels
-from fluidcc.result import Result, plain
+from fluidcc.result import Result
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Equilibrium(Result):
     """
 
     _view = "equilibria.EquilibriumView"
+    _in_dict = "status", "message", "sliding", "links", "flows"
 
     status: str
     message: str
@@ -138,16 +139,6 @@ class Equilibrium(Result):
         from fluidcc.analysis.linearize import linearize
 
         return linearize(self.net, self, side=side)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, None for unknown values."""
-        return {
-            "status": self.status,
-            "message": self.message,
-            "sliding": list(self.sliding),
-            "links": {k: plain(dataclasses.asdict(v)) for k, v in self.links.items()},
-            "flows": {k: plain(dataclasses.asdict(v)) for k, v in self.flows.items()},
-        }
 
     def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays with units: per link, and per flow group and round trip (`flow`)."""

@@ -37,7 +37,7 @@ from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.analysis.scan import equilibrium_of
 from fluidcc.errors import extra
 from fluidcc.quantities import about, attributes
-from fluidcc.result import Result, plain
+from fluidcc.result import Result
 
 if TYPE_CHECKING:
     import xarray
@@ -77,6 +77,10 @@ class Stability(Result):
     """
 
     _view = "equilibria.StabilityView"
+    _in_dict = (
+        "status", "message", "stable", "unstable", "certified", "proof", *_MARGINS, "rightmost",
+        "roots", "proven", "equilibrium",
+    )  # fmt: skip
 
     status: str
     message: str
@@ -152,19 +156,6 @@ class Stability(Result):
     def phase_crossover(self) -> float | None:
         """Frequency at which the loop is real and negative [rad/s]."""
         return _known(self.margins and self.margins.phase_crossover)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, None for what is not known."""
-        names = (
-            "status", "message", "stable", "unstable", "certified", "proof", *_MARGINS,
-        )  # fmt: skip
-        out = {name: plain(getattr(self, name)) for name in names}
-        first = self.rightmost
-        out["rightmost"] = None if first is None else [first.real, first.imag]
-        out["roots"] = [[float(s.real), float(s.imag)] for s in self.roots]
-        out["proven"] = self.proven
-        out["equilibrium"] = self.equilibrium.to_dict()
-        return out
 
     def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays with units: the equilibrium's, the roots and the margins."""

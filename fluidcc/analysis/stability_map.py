@@ -31,7 +31,7 @@ from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.ops import Num
 from fluidcc.programs import compiling, map_tree
 from fluidcc.quantities import about, about_parameter, attributes
-from fluidcc.result import Result, plain
+from fluidcc.result import Result
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import axes_of, replace
 from fluidcc.scenario.reader import failed_at
@@ -62,13 +62,6 @@ class MapPoint:
         """The failed point and the reason, in one line."""
         return failed_at(self.set, self.message)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, None for unknown values."""
-        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        s = self.rightmost
-        out["rightmost"] = None if s is None else [s.real, s.imag]
-        return plain(out)
-
 
 @dataclasses.dataclass(frozen=True)
 class StabilityMap(Result):
@@ -87,6 +80,7 @@ class StabilityMap(Result):
     """
 
     _view = "grids.MapView"
+    _in_dict = ("points",)
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]
@@ -109,10 +103,6 @@ class StabilityMap(Result):
         values = [getattr(p, name) for p in self.points]
         blank = {"stable": -1, "unstable": -1, "rightmost": complex(np.nan, np.nan)}.get(name)
         return np.array([blank if v is None else v for v in values]).reshape(self.shape)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All points as plain values."""
-        return {"points": [p.to_dict() for p in self.points]}
 
     def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays over the axes."""
