@@ -67,7 +67,7 @@ class _Kernel:
             )
         self.plan, self.writer = plan, Writer()
         self.lowering = Lowering(self.writer)
-        self.writer.lines.extend(prelude(plan.simd_lanes, plan.state.dtype, plan.ring))
+        self.writer.lines.extend(prelude(plan.simd_lanes, plan.ring))
         clock = (((), np.dtype(float)),) * 3
         lane_numbers = self._load(
             "from_lanes(lane_numbers.data + (long long){} * lanes + lane)", plan.lane_shapes[1]
@@ -86,7 +86,7 @@ class _Kernel:
         if row and self.plan.simd_lanes > 1:
             four = self.writer.constant("Four", f"four_from_ring(ring, {index}, {offset // 4 * 4})")
             return f"{four}.of[{offset % 4}]"
-        return self.writer.constant("state", f"from_ring(ring, {index}, {offset}, stride)")
+        return self.writer.constant("f64", f"from_ring(ring, {index}, {offset}, stride)")
 
     def _load(self, pattern: str, leaves: Sequence[Any]) -> list[Elements]:
         """Emit reads of the numbers of leaves, which are consecutive in memory."""
@@ -160,7 +160,7 @@ def write_source(plan: Plan) -> str:
     base, stride = f"(long long)lane * {plan.ring}", "1"
     if plan.interleaved:
         base, stride = "lane", "lanes"
-    writer.write(f"number *ring = (number *)memory.data + {base};")
+    writer.write(f"double *ring = (double *)memory.data + {base};")
     writer.write(f"const long long stride = {stride};")
     writer.write("int n = -1;")
     with writer.block():
