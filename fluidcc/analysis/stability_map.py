@@ -19,7 +19,7 @@ from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
-from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, steady_state
+from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, agree, steady_state
 from fluidcc.analysis.population_batch import MOST_TOGETHER, answer_together, equilibria_together
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, count_unstable, is_population, judge
@@ -298,16 +298,6 @@ class OperatingPoints(NamedTuple):
     frozen: Any
 
 
-def _agrees(first: OperatingPoint, second: OperatingPoint) -> Num:
-    """Whether two searches ended at the same backlogs and signals."""
-    pairs = [(first.backlogs, second.backlogs)]
-    for a, b in zip(first.signals, second.signals, strict=True):
-        pairs += [(a.mark, b.mark), (a.drop, b.drop)]
-    return jnp.all(
-        jnp.stack([jnp.all(jnp.abs(a - b) <= AGREE * (1 + jnp.abs(a))) for a, b in pairs])
-    )
-
-
 @compile_once
 @jax.vmap
 def _solve(net: Network) -> tuple[Network, Searches, Num]:
@@ -318,7 +308,7 @@ def _solve(net: Network) -> tuple[Network, Searches, Num]:
     op, *others = searches = search(net)
     alone = op.moved <= AGREE
     for other in others:
-        alone = alone & _agrees(op, other)
+        alone = alone & agree(op, other)
     return net, searches, alone
 
 
