@@ -3,9 +3,9 @@
 Run with `uv run python benchmarks/cpu.py` (a C compiler must be there; it says so where none is).
 TCP under RED with a lag that depends on the queue, h = R/64, by `fc.solve_dde` and by `tcp_red.c`,
 scalar for one trajectory and with 8 or 32 trajectories side by side in batches: the fastest of its
-builds counts. Before anything is timed both must agree to 1e-12, single precision to 1e-6. Times
-are minima over interleaved repetitions, compilation excluded, all on one core; each line is the
-median over rounds, with the least and the largest. `--network` adds `fc.simulate`'s own model of
+builds counts. Before anything is timed both must agree to 1e-12. Times are minima over interleaved
+repetitions, compilation excluded, all on one core; each line is the median over rounds, with the
+least and the largest. `--network` adds `fc.simulate`'s own model of
 the same network, by XLA and by the fused kernel;
 `--plot FILE.png` draws how cost grows. JiTCDDE: `integrate.py`.
 """
@@ -34,13 +34,12 @@ class Row(NamedTuple):
     steps: int
     repetitions: int
     goal: float
-    single_goal: float | None = None
 
 
 ROWS = (
     Row(1, 1, 65536, 5, 1.8),
-    Row(1024, 1, 2048, 3, 3.0, 2.0),
-    Row(16384, 1, 512, 1, 3.0, 2.0),
+    Row(1024, 1, 2048, 3, 3.0),
+    Row(16384, 1, 512, 1, 3.0),
     Row(1024, 3, 1024, 2, 3.5),
     Row(1024, 10, 512, 1, 3.5),
 )
@@ -62,62 +61,50 @@ def least(contestants: dict[str, Any], repetitions: int) -> dict[str, float]:
     return best
 
 
-def rivals(case: Case, steps: int, real: str = "double") -> dict[str, Any]:
+def rivals(case: Case, steps: int) -> dict[str, Any]:
     """Runs of the loop in C, by its build."""
     lanes = (1,) if case.lanes == 1 else (8, 32)
-    kind = np.float64 if real == "double" else np.float32
     found = {}
     for side in lanes:
         for flags in ((), (WIDE,)):
             try:
-                loop = build(case.classes, side, real, *flags)
+                loop = build(case.classes, side, "double", *flags)
             except OSError:  # a library that does not load
                 continue
-            found[f"{real} {side} {' '.join(flags)}"] = lambda loop=loop: case.by_hand(
-                loop, steps, real=kind
-            )
+            found[f"{side} {' '.join(flags)}"] = lambda loop=loop: case.by_hand(loop, steps)
     return found
 
 
-def check(case: Case, steps: int) -> tuple[float, float]:
-    """Largest relative difference to the loop in C along a run; that of single precision."""
+def check(case: Case, steps: int) -> float:
+    """Largest relative difference to the loop in C along a run."""
     loop = build(case.classes, 1 if case.lanes == 1 else 32, "double")
     p, right = case.numbers(), case.by_hand(loop, steps, 8)
-    found = [case.states(case.ours(steps, 8, single=single)(p)) for single in (False, True)]
-    double, single = (float(np.max(np.abs(v / right - 1.0))) for v in found)
-    if double > 1e-12 or single > 1e-6:
-        raise SystemExit(f"runs differ from the loop in C by {double:.1e}, {single:.1e} (single)")
-    return double, single
+    found = float(np.max(np.abs(case.states(case.ours(steps, 8)(p)) / right - 1.0)))
+    if found > 1e-12:
+        raise SystemExit(f"runs differ from the loop in C by {found:.1e}")
+    return found
 
 
 def measure(row: Row) -> None:
     """Print the ratios of one row."""
     case = Case(row.lanes, row.classes)
-    double, single = check(Case(min(row.lanes, 64), row.classes), 2560)
+    error = check(Case(min(row.lanes, 64), row.classes), 2560)
     p = case.numbers()
     by_hand = rivals(case, row.steps)
     runs = dict(by_hand)
-    runs |= {f"single {k}": f for k, f in rivals(case, row.steps, "float").items()}
-    for name, option in (("ours", False), ("ours, single", True)):
-        solve = case.ours(row.steps, single=option)
-        runs[name] = lambda solve=solve: solve(p)
+    solve = case.ours(row.steps)
+    runs["ours"] = lambda: solve(p)
     runs["kernel"] = lambda: case.fused(row.steps, p)
     least(runs, 1)
-    names = "ours", "ours, single", "single to single", "kernel"
-    ratios: dict[str, list[float]] = {name: [] for name in names}
+    ratios: dict[str, list[float]] = {"ours": [], "kernel": []}
     for _ in range(ROUNDS):
         best = least(runs, row.repetitions)
         rival = min(best[name] for name in by_hand)
-        narrow = min(t for name, t in best.items() if name.startswith("single"))
-        ratios["ours"].append(best["ours"] / rival)
-        ratios["ours, single"].append(best["ours, single"] / rival)
-        ratios["single to single"].append(best["ours, single"] / narrow)
-        ratios["kernel"].append(best["kernel"] / rival)
-    print(f"{row.lanes} trajectories, {row.classes} classes; agree to {double:.0e}, {single:.0e}")
-    told("double precision / C in double", ratios["ours"], row.goal)
-    told("single precision / C in double", ratios["ours, single"], row.single_goal)
-    told("single precision / C in single, sums compensated", ratios["single to single"], None)
-    told("fused kernel, double precision / C in double", ratios["kernel"], KERNEL_GOAL)
+        for name, own in ratios.items():
+            own.append(best[name] / rival)
+    print(f"{row.lanes} trajectories, {row.classes} classes; agree to {error:.0e}")
+    told("steps by JAX / C", ratios["ours"], row.goal)
+    told("fused kernel / C", ratios["kernel"], KERNEL_GOAL)
 
 
 def told(name: str, ratios: list[float], goal: float | None) -> None:
@@ -191,14 +178,13 @@ def plot(path: str) -> None:
     }
     figure, panels = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
     for panel, (name, cases) in zip(panels, axes.items(), strict=True):
-        for single, label in ((False, "double"), (True, "single")):
-            spent = []
-            for _, case, steps in cases:
-                solve, p = case.ours(steps, single=single), case.numbers()
-                solve(p)
-                spent.append(min(seconds(lambda s=solve, p=p: s(p)) for _ in range(7)))
-            sizes = np.array([size for size, _, _ in cases], float)
-            panel.loglog(sizes, np.array(spent) / spent[0], "o-", label=label)
+        spent = []
+        for _, case, steps in cases:
+            solve, p = case.ours(steps), case.numbers()
+            solve(p)
+            spent.append(min(seconds(lambda s=solve, p=p: s(p)) for _ in range(7)))
+        sizes = np.array([size for size, _, _ in cases], float)
+        panel.loglog(sizes, np.array(spent) / spent[0], "o-", label="measured")
         panel.loglog(sizes, sizes / sizes[0], "k:", label="proportional")
         panel.set(xlabel=name, ylabel="time / that of the smallest")
         if sizes[-1] < 100:

@@ -25,8 +25,6 @@ from fluidcc.analysis.linearize import linearize as linearize
 from fluidcc.analysis.measures import Gradient as Gradient
 from fluidcc.analysis.oscillation import Oscillation as Oscillation
 from fluidcc.analysis.oscillation import oscillation as oscillation
-from fluidcc.analysis.relay import RelayCycle as RelayCycle
-from fluidcc.analysis.relay import relay_cycle as relay_cycle
 from fluidcc.analysis.sensitivity import Sensitivity as Sensitivity
 from fluidcc.analysis.sensitivity import sensitivity as sensitivity
 from fluidcc.analysis.stability import Stability as Stability
@@ -44,7 +42,6 @@ from fluidcc.dde.equation import Modes as Modes
 from fluidcc.dde.equation import Sampled as Sampled
 from fluidcc.dde.integrate import Status as Status
 from fluidcc.dde.located import Located as Located
-from fluidcc.dde.method_of_steps import MethodOfSteps as MethodOfSteps
 from fluidcc.dde.solve import Solution as Solution
 from fluidcc.dde.solve import solve_dde as solve_dde
 from fluidcc.dde.uniform import Uniform as Uniform

@@ -139,13 +139,16 @@ class Result(Shown):
     (True, 'packet')
     """
 
+    _in_dict: ClassVar[tuple[str, ...]]
+    """Names of the fields and properties that `to_dict` has, unless a class has its own."""
+
     def numbers(self) -> "dict[str, Measured]":
         """The few numbers that stand for this result in the table or the picture of a sweep."""
         return self.view.numbers()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, text, lists and dictionaries; None for unknown values."""
-        raise NotImplementedError
+        return {name: plain(getattr(self, name)) for name in self._in_dict}
 
     def to_xarray(self) -> "xarray.Dataset":
         """Labelled arrays with units."""
@@ -227,7 +230,7 @@ class Result(Shown):
 def plain(value: Any) -> Any:
     """Numbers, text, lists and dictionaries for JSON; None for numbers that are not finite.
 
-    A dataclass without `to_dict` gives the fields that it prints.
+    A dataclass without `to_dict` gives the fields that it prints, a complex number both its parts.
     """
     if hasattr(value, "to_dict"):
         return value.to_dict()
@@ -239,6 +242,8 @@ def plain(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, list | tuple | range):
         return [plain(v) for v in value]
+    if isinstance(value, complex):
+        return [plain(value.real), plain(value.imag)]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value

@@ -59,11 +59,6 @@ def cycle(period=4.0):
     )  # fmt: skip
 
 
-def relay():
-    """A switching cycle."""
-    return fc.RelayCycle(3.0, 0.5, (10.0, 20.0), (5.0, 60.0), True, True, "", NET)
-
-
 def window():
     """The windows of one group."""
     return fc.window_distribution(laws.Reno(), 0.01, reaction=laws.PerMark())
@@ -143,7 +138,6 @@ RESULTS = {
     ),
     "Optimum": lambda: optimum(tradeoff()),
     "PacketRuns": packets,
-    "RelayCycle": relay,
     "Sensitivity": sensitivity,
     "Solution": solution,
     "Fluctuations": lambda: fc.fluctuations(NET),
@@ -166,7 +160,7 @@ NUMBERS = {
 """Results that are a few numbers, without tables and pictures."""
 
 INPUTS = {
-    "DelayEquation", "Fault", "Flows", "Link", "Located", "MethodOfSteps", "Modes", "Network",
+    "DelayEquation", "Fault", "Flows", "Link", "Located", "Modes", "Network",
     "Progress", "Result", "Sampled", "ScenarioError", "Status", "SweepStatus", "SweepStopped",
     "Uniform", "Voice",
 }  # fmt: skip

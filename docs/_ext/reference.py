@@ -42,7 +42,7 @@ GROUPS = (
     Group(
         "cycles", "Cycles",
         "The oscillation around an unstable equilibrium.",
-        ("cycle", "Cycle", "cycles", "Cycles", "relay_cycle", "RelayCycle", "oscillation",
+        ("cycle", "Cycle", "cycles", "Cycles", "oscillation",
          "Oscillation"),
     ),
     Group(
@@ -84,7 +84,7 @@ GROUPS = (
     Group(
         "equations", "Delay equations",
         "Any delay equation, without a network: solved, and its stability judged.",
-        ("solve_dde", "Solution", "Status", "Uniform", "Located", "MethodOfSteps", "Modes",
+        ("solve_dde", "Solution", "Status", "Uniform", "Located", "Modes",
          "Sampled", "DelayEquation", "EquationEquilibrium"),
     ),
     Group(
@@ -95,7 +95,7 @@ GROUPS = (
 )  # fmt: skip
 
 BUILT_BY_HAND = frozenset(
-    ("Network", "Link", "Flows", "Voice", "Uniform", "Located", "MethodOfSteps", "Modes",
+    ("Network", "Link", "Flows", "Voice", "Uniform", "Located", "Modes",
      "Sampled", "DelayEquation", "Fault")
 )  # fmt: skip
 """Classes that users call themselves; all others are results."""

@@ -64,6 +64,6 @@ picture = fc.plot(grid)
 # Without a linearisation
 # -----------------------
 # A step of the marking has no slope, so the equilibrium of a threshold has no roots: it is a relay,
-# and its oscillation has a closed form.
+# and a simulation finds its oscillation.
 
-print(fc.relay_cycle(fc.load("durresi2001/slow_start_tail")))
+print(fc.cycle(fc.load("durresi2001/slow_start_tail")))

@@ -17,7 +17,7 @@ from fluidcc.dde.equation import as_state, ravel_like
 from fluidcc.dde.system import shapes_of, unraveler
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.quantities import about
-from fluidcc.result import Result, plain
+from fluidcc.result import Result
 
 if TYPE_CHECKING:
     import xarray
@@ -127,6 +127,7 @@ class EquationEquilibrium(Result):
     """
 
     _view = "equilibria.EquationView"
+    _in_dict = "status", "message", "y", "lags"
 
     kinked: ClassVar = False
     sliding: ClassVar = ()
@@ -154,11 +155,6 @@ class EquationEquilibrium(Result):
         order at an equilibrium.
         """
         return Linear.retarded(*self.jacobians, [float(lag) for lag in self.lags])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists."""
-        names = ("status", "message", "y", "lags")
-        return {name: plain(getattr(self, name)) for name in names}
 
     def to_xarray(self) -> xarray.Dataset:
         """The equilibrium state, flat, and the lags there [s]."""

@@ -18,6 +18,7 @@ from fluidcc.analysis.operating_point import (
     AGREE,
     OperatingPoint,
     Regime,
+    agree,
     find_operating_point,
     grid_errors,
     resolved,
@@ -32,7 +33,7 @@ from fluidcc.model.rates import interpret_signal, sender_change, touched
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, leaves, unflatten
 from fluidcc.quantities import about, attributes, labels
-from fluidcc.result import Result, plain
+from fluidcc.result import Result
 from fluidcc.scenario.network import Network
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class Equilibrium(Result):
     """
 
     _view = "equilibria.EquilibriumView"
+    _in_dict = "status", "message", "sliding", "links", "flows"
 
     status: str
     message: str
@@ -138,16 +140,6 @@ class Equilibrium(Result):
         from fluidcc.analysis.linearize import linearize
 
         return linearize(self.net, self, side=side)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, None for unknown values."""
-        return {
-            "status": self.status,
-            "message": self.message,
-            "sliding": list(self.sliding),
-            "links": {k: plain(dataclasses.asdict(v)) for k, v in self.links.items()},
-            "flows": {k: plain(dataclasses.asdict(v)) for k, v in self.flows.items()},
-        }
 
     def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays with units: per link, and per flow group and round trip (`flow`)."""
@@ -244,10 +236,10 @@ def conclude(net: Network, arrays: Network, searches: Searches) -> Equilibrium:
     if len(net.links) > 1:
         longest = [float(min(link.buffer, 1e4)) for link in net.links]
         other = find_operating_point(arrays, np.asarray(longest))
-        if _differ(op, other):
+        if not agree(op, other):
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
             notes.append(f"not unique: a start from long queues ends at {queues} packets")
-    others = [other for other in others if _differ(op, other)]
+    others = [other for other in others if not agree(op, other)]
     notes += [_range_message(net, k, [op, *others]) for k in range(len(net.links)) if others]
     found = _describe(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
     return dataclasses.replace(found, asked=asked)
@@ -376,17 +368,6 @@ def _sliding(net: Network, regimes: tuple[Regime, ...]) -> tuple[str, ...]:
     """Names of the links that are held at a jump from both sides."""
     held_there = (Regime.JUMP, Regime.ADAPTED, Regime.LOADED, Regime.NEUTRAL)
     return tuple(n for n, r in zip(net.link_names, regimes, strict=True) if r in held_there)
-
-
-def _differ(first: OperatingPoint, second: OperatingPoint) -> bool:
-    """Whether two searches ended at different backlogs or signals."""
-
-    def numbers(op: OperatingPoint) -> np.ndarray:
-        signals = [v for s in op.signals for v in (s.mark, s.drop)]
-        return np.asarray([*np.ravel(op.backlogs), *signals], float)
-
-    one, other = numbers(first), numbers(second)
-    return bool(np.any(np.abs(one - other) > AGREE * (1 + np.abs(one))))
 
 
 _ADVICE = {

@@ -40,7 +40,7 @@ from fluidcc.ops import Num
 from fluidcc.programs import flatten
 from fluidcc.progress import counted, part, report, reporting
 from fluidcc.quantities import attributes, labels
-from fluidcc.result import Result, plain
+from fluidcc.result import Result
 from fluidcc.scenario.network import Link, Network
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class Fluctuations(Result):
     """
 
     _view = "equilibria.FluctuationsView"
+    _in_dict = "status", "message", "margin", "frequency", "links", "flows"
 
     status: str
     message: str
@@ -167,11 +168,6 @@ class Fluctuations(Result):
         if not part.isdecimal():
             return value.std if part else value.mean
         return value.quantiles.get(int(part) / 100, math.nan)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, without the spectrum."""
-        names = ("status", "message", "margin", "frequency", "links", "flows")
-        return {name: plain(getattr(self, name)) for name in names}
 
     def spectrum(self) -> xarray.Dataset:
         """The spectral density of each link's queue along the frequency `omega`."""

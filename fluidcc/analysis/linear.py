@@ -89,7 +89,11 @@ class Linear:
 
     def matrix(self, s: complex) -> Array:
         """The characteristic matrix [[s I - A, -B E], [-C, I - D E]], E = e^(-s lag), in full."""
-        return full_matrix(self.A, self.B, self.C, self.D, self.lag, pick=self.pick, s=s)
+        n, m = self.size
+        late = np.exp(-s * self.lag)[:, None] * np.eye(m)[self.pick]
+        return np.block(
+            [[s * np.eye(n) - self.A, -self.B @ late], [-self.C, np.eye(m) - self.D @ late]]
+        )
 
     def matrix_slope(self, s: complex) -> Array:
         """Derivative of `matrix` by s."""
@@ -120,16 +124,6 @@ class Linear:
             output_owner=self.output_owner[used],
             signals=tuple(tuple(int(index[j]) for j in s if used[j]) for s in self.signals),
         )
-
-
-def full_matrix(
-    A: Any, B: Any, C: Any, D: Any, lag: Any, *, pick: Any, s: Any, xp: Any = np
-) -> Any:
-    """The characteristic matrix at s, by the functions of `xp`: numpy or jax.numpy."""
-    n, m = len(A), len(C)
-    late = xp.exp(-s * lag)[:, None] * xp.eye(m)[pick]
-    above = xp.concatenate([s * xp.eye(n) - A, -B @ late], axis=1)
-    return xp.concatenate([above, xp.concatenate([-C, xp.eye(m) - D @ late], axis=1)])
 
 
 def cluster(system: Linear, count: int) -> Linear:

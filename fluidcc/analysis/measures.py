@@ -18,7 +18,7 @@ import numpy as np
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.quantities import BY_UNIT, LISTS, about, in_packets, labels, units
-from fluidcc.result import Result, plain
+from fluidcc.result import Result
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
 
@@ -168,6 +168,7 @@ class Gradient(Result):
     """
 
     _view = "runs.GradientView"
+    _in_dict = "of", "value", "unit", "derivatives", "units", "status", "message", "sides"
 
     of: str
     value: float
@@ -184,13 +185,6 @@ class Gradient(Result):
         each = [self.sides.get(path, (value,)) for path, value in self.derivatives.items()]
         known = all(math.isfinite(value) for values in each for value in values)
         return "" if known else f"{self.of}: {self.message or self.status}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, None for unknown values."""
-        names = (
-            "of", "value", "unit", "derivatives", "units", "status", "message", "sides"
-        )  # fmt: skip
-        return {name: plain(getattr(self, name)) for name in names}
 
     def to_xarray(self) -> xarray.Dataset:
         """The value and its derivatives as labelled arrays with units."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -91,15 +90,6 @@ class NormalForm:
         if abs(self.coefficient.real) <= _NOTHING * self.scale or not self.scale:
             return "degenerate"
         return "supercritical" if self.coefficient.real < 0 else "subcritical"
-
-    def amplitudes(self, growth: float) -> Array:
-        """Amplitude of each state on the cycle at a growth rate [1/s] of the equilibrium.
-
-        Leading order in its square root. Raises ValueError if cycles are on the other side.
-        """
-        if self.coefficient is None or growth * self.coefficient.real > 0:
-            raise ValueError("there is no cycle on this side of the Hopf point")
-        return 2 * np.abs(self.vector) * math.sqrt(-growth / self.coefficient.real)
 
 
 def normal_form(equilibrium: AnyEquilibrium, frequency: float) -> NormalForm:

@@ -115,6 +115,14 @@ class OperatingPoint(NamedTuple):
         return tuple(s.signal._replace(load=s.other) for s in self.emitted)
 
 
+def agree(first: OperatingPoint, second: OperatingPoint) -> Num:
+    """Whether two searches ended at the same backlogs and signals."""
+    one, other = (
+        flatten((op.backlogs, [(s.mark, s.drop) for s in op.signals])) for op in (first, second)
+    )
+    return ops.everywhere(abs(one - other) <= AGREE * (1 + abs(one)))
+
+
 def alone(signal: Signal) -> SteadySignal:
     """A signal at all times."""
     return SteadySignal(signal, signal.load, 0.0)

@@ -33,12 +33,11 @@ from fluidcc.analysis.margins import (
     system_margins,
 )
 from fluidcc.analysis.population_loop import NoLoop, PopulationLoop, find_loop
-from fluidcc.analysis.relay import RelayCycle, relay_cycle
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.analysis.scan import equilibrium_of
 from fluidcc.errors import extra
 from fluidcc.quantities import about, attributes
-from fluidcc.result import Result, plain
+from fluidcc.result import Result
 
 if TYPE_CHECKING:
     import xarray
@@ -64,10 +63,8 @@ class Stability(Result):
     ("ball arithmetic"). `roots` [1/s] come from the right, conjugates included, the rightmost
     complex pair always; the first `proven` are proven to be the rightmost. `margins` has every
     crossover; the margins shown are those nearest to critical, None where there is none. `stable`
-    is None where there is undetermined: `message` says why. Where a link switches between all marks
-    and none, or senders between increase and decrease at full load, `cycle` is the cycle that
-    results, if it is known (`relay_cycle`). `linear` is the linearisation that was judged, None
-    where there is none; `population` the loop of one.
+    is None where there is undetermined: `message` says why. `linear` is the linearisation that was
+    judged, None where there is none; `population` the loop of one.
 
     `status` is that of the `equilibrium`, or the reason why there is no verdict.
 
@@ -80,6 +77,10 @@ class Stability(Result):
     """
 
     _view = "equilibria.StabilityView"
+    _in_dict = (
+        "status", "message", "stable", "unstable", "certified", "proof", *_MARGINS, "rightmost",
+        "roots", "proven", "equilibrium",
+    )  # fmt: skip
 
     status: str
     message: str
@@ -90,7 +91,6 @@ class Stability(Result):
     margins: Margins | None
     equilibrium: AnyEquilibrium
     proven: int = 0
-    cycle: RelayCycle | None = None
     proof: str = ""
     linear: Linear | None = dataclasses.field(default=None, repr=False)
     population: PopulationLoop | None = dataclasses.field(default=None, repr=False)
@@ -156,20 +156,6 @@ class Stability(Result):
     def phase_crossover(self) -> float | None:
         """Frequency at which the loop is real and negative [rad/s]."""
         return _known(self.margins and self.margins.phase_crossover)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, None for what is not known."""
-        names = (
-            "status", "message", "stable", "unstable", "certified", "proof", *_MARGINS,
-        )  # fmt: skip
-        out = {name: plain(getattr(self, name)) for name in names}
-        first = self.rightmost
-        out["rightmost"] = None if first is None else [first.real, first.imag]
-        out["roots"] = [[float(s.real), float(s.imag)] for s in self.roots]
-        out["proven"] = self.proven
-        out["cycle"] = None if self.cycle is None else self.cycle.to_dict()
-        out["equilibrium"] = self.equilibrium.to_dict()
-        return out
 
     def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays with units: the equilibrium's, the roots and the margins."""
@@ -320,30 +306,14 @@ def _both(roots: Array) -> Array:
 
 
 def _switching(eq: Any) -> Stability:
-    """Stability without a linearisation; with the relay cycle if it is known."""
-    cycle, notes = None, [eq.message]
+    """Stability without a linearisation."""
+    notes = [eq.message]
     if eq.status not in ("none", "undetermined"):
         notes.append(f"no linearisation, hence no roots and margins: {without(eq)}")
     if eq.sliding:
-        try:
-            cycle = relay_cycle(eq.net, at=eq)
-        except ValueError as fault:
-            notes.append(str(fault))
-        else:
-            notes.append(_describe_cycle(cycle))
+        notes.append("the verb cycle simulates the oscillation that a delayed feedback makes of it")
     message = "; ".join(filter(None, notes))
-    return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq, cycle=cycle)
-
-
-def _describe_cycle(cycle: RelayCycle) -> str:
-    """One line on a relay cycle."""
-    (low, high), (least, most) = cycle.queue, cycle.window
-    source = "" if cycle.exact else f" (formula for {cycle.basis})"
-    return (
-        f"relay cycle{source}: period {cycle.period:.4g} s, queue {low:.4g} to {high:.4g} packets, "
-        f"window {least:.4g} to {most:.4g} packets"
-        + (f"; {cycle.message}" if cycle.message else "")
-    )
+    return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq)
 
 
 def _growth(side: Stability) -> float:

@@ -19,7 +19,7 @@ from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
-from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, steady_state
+from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, agree, steady_state
 from fluidcc.analysis.population_batch import MOST_TOGETHER, answer_together, equilibria_together
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, count_unstable, is_population, judge
@@ -32,7 +32,7 @@ from fluidcc.ops import Num
 from fluidcc.programs import compiling, map_tree
 from fluidcc.progress import report, reporting
 from fluidcc.quantities import about, about_parameter, attributes
-from fluidcc.result import Result, plain
+from fluidcc.result import Result
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import axes_of, replace
 from fluidcc.scenario.reader import failed_at
@@ -63,13 +63,6 @@ class MapPoint:
         """The failed point and the reason, in one line."""
         return failed_at(self.set, self.message)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, None for unknown values."""
-        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        s = self.rightmost
-        out["rightmost"] = None if s is None else [s.real, s.imag]
-        return plain(out)
-
 
 @dataclasses.dataclass(frozen=True)
 class StabilityMap(Result):
@@ -88,6 +81,7 @@ class StabilityMap(Result):
     """
 
     _view = "grids.MapView"
+    _in_dict = ("points",)
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]
@@ -110,10 +104,6 @@ class StabilityMap(Result):
         values = [getattr(p, name) for p in self.points]
         blank = {"stable": -1, "unstable": -1, "rightmost": complex(np.nan, np.nan)}.get(name)
         return np.array([blank if v is None else v for v in values]).reshape(self.shape)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All points as plain values."""
-        return {"points": [p.to_dict() for p in self.points]}
 
     def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays over the axes."""
@@ -309,16 +299,6 @@ class OperatingPoints(NamedTuple):
     frozen: Any
 
 
-def _agrees(first: OperatingPoint, second: OperatingPoint) -> Num:
-    """Whether two searches ended at the same backlogs and signals."""
-    pairs = [(first.backlogs, second.backlogs)]
-    for a, b in zip(first.signals, second.signals, strict=True):
-        pairs += [(a.mark, b.mark), (a.drop, b.drop)]
-    return jnp.all(
-        jnp.stack([jnp.all(jnp.abs(a - b) <= AGREE * (1 + jnp.abs(a))) for a, b in pairs])
-    )
-
-
 @compile_once
 @jax.vmap
 def _solve(net: Network) -> tuple[Network, Searches, Num]:
@@ -329,7 +309,7 @@ def _solve(net: Network) -> tuple[Network, Searches, Num]:
     op, *others = searches = search(net)
     alone = op.moved <= AGREE
     for other in others:
-        alone = alone & _agrees(op, other)
+        alone = alone & agree(op, other)
     return net, searches, alone
 
 

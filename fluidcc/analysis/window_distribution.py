@@ -339,21 +339,6 @@ def _fluid_window(law: AbstractWindowLaw, reaction: AbstractReaction, p: float) 
     return float(root)
 
 
-def mark_at(law: AbstractWindowLaw, window: float, *, reaction: AbstractReaction) -> float:
-    """The probability of marks at which the mean drift of a window vanishes.
-
-    Raises ValueError where there is none from 1e-8 up and below 1, and for other laws than
-    `window_distribution`.
-    """
-    _check(law)
-    ends = (_LEAST_P, 1 - 1e-9)
-    low, high = (drift(law, reaction, p, window) for p in ends)
-    if not low > 0 > high:
-        raise ValueError(f"window: expected one that {law.name} has under marks, got {window!r}")
-    root: Any = scipy.optimize.brentq(lambda p: drift(law, reaction, p, window), *ends, xtol=1e-14)
-    return float(root)
-
-
 def window_distribution(
     law: AbstractWindowLaw, p: float, *, reaction: AbstractReaction, quiet: bool = False
 ) -> WindowDistribution:

@@ -294,7 +294,7 @@ def build(
     y_shapes = shapes_of(y0)
 
     if modes is None and args.inputs is None:
-        return _system_of(field, history, lags, None, y_shapes, shapes_of(None), 0, False)
+        return _system_of(False, field, history, lags, None, y_shapes, shapes_of(None), 0)
 
     def probe() -> tuple[Any, Any]:
         z = tuple(y0 for _ in lags)
@@ -318,7 +318,7 @@ def build(
     structure, leaves = jax.tree.structure(mode), jax.tree.leaves(mode)
     mode_shapes = (structure, tuple((leaf.shape, leaf.dtype) for leaf in leaves))
     has_inputs = args.inputs is not None
-    return _system_of(field, history, lags, modes, y_shapes, mode_shapes, calls.size, has_inputs)
+    return _system_of(has_inputs, field, history, lags, modes, y_shapes, mode_shapes, calls.size)
 
 
 def _system_of(*key: Any) -> System:
@@ -329,24 +329,15 @@ def _system_of(*key: Any) -> System:
 
 
 @functools.lru_cache(maxsize=256)
-def _cached(
-    field: Callable[..., Any],
-    history: Callable[..., Any],
-    lags: tuple[Callable[..., Any], ...],
-    modes: Modes | None,
-    y_shapes: Shapes,
-    mode_shapes: Shapes,
-    calls: int,
-    has_inputs: bool,
-) -> System:
-    equation = _Equation(field, history, lags, modes, y_shapes, mode_shapes, calls)
+def _cached(has_inputs: bool, *parts: Any) -> System:
+    equation = _Equation(*parts)
     events = None
-    if modes is not None or has_inputs:
+    if equation.modes is not None or has_inputs:
         events = Events(equation.initial, equation.guards, equation.switch)
     return System(
         slope=equation.slope,
         lags=equation.lags,
-        columns=(tuple(range(equation.size)),) * len(lags),
+        columns=(tuple(range(equation.size)),) * equation.lags_n,
         history=equation.history,
         events=events,
     )

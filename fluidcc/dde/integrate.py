@@ -305,7 +305,7 @@ def integrate(
 def check_mesh(mesh: object) -> None:
     """Raise ValueError if `mesh` is no mesh."""
     if not isinstance(mesh, AbstractMesh):
-        raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
+        raise ValueError(f"mesh: expected Uniform or Located, got {mesh!r}")
 
 
 def check_positive(name: str, value: Any) -> None:
@@ -336,16 +336,6 @@ def one_of(y0: Array, args: Args, batched: bool) -> tuple[Array, Args]:
     # concrete values by NumPy, which saves a JAX call for each
     row = lambda leaf: leaf[0] if isinstance(leaf, Tracer) else np.asarray(leaf)[0]  # noqa: E731
     return row(y0), type(args)(jax.tree.map(row, args[0]), *args[1:])
-
-
-def in_single_precision(tree: Any) -> Any:
-    """A PyTree with its floats in single precision."""
-
-    def converted(leaf: Any) -> Any:
-        floats = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
-        return jnp.asarray(leaf, jnp.float32) if floats else leaf
-
-    return jax.tree.map(converted, tree)
 
 
 # an identity that refuses reverse mode: loops of a solver have derivatives in forward mode alone

@@ -66,18 +66,6 @@ def _(size: int, batched: Any, step: Array, slope: Array) -> tuple[Parts, tuple[
     return parts, (True,) * len(parts)
 
 
-def add_compensated(y: Parts, rises: list[Array], lost: Parts) -> tuple[Parts, Parts]:
-    """`y` plus its rises, and the rounding error to subtract next: Kahan's sum, if `lost` is given.
-
-    In single precision the rise of a slow filter may lie below the last digit of its state.
-    """
-    if not lost:
-        return tuple(a + b for a, b in zip(y, rises, strict=True)), ()
-    due = [b - c for b, c in zip(rises, lost, strict=True)]
-    new = tuple(a + b for a, b in zip(y, due, strict=True))
-    return new, tuple((s - a) - b for s, a, b in zip(new, y, due, strict=True))
-
-
 def _get(array: Array, index: Array) -> Array:
     """Entries of an array, without clamps."""
     return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
@@ -139,7 +127,6 @@ class Lane(NamedTuple):
     """State of one trajectory at the latest node."""
 
     y: Parts  # state at the latest node, in parts
-    lost: Parts  # its rounding error (Kahan); () in double precision
     k: Parts  # step times its slope
     before: tuple[Array, Array] | None  # both at the node before, if the ring lacks them
     mode: Array
@@ -163,17 +150,11 @@ def _range(lags: Array, shortest: Any, longest: Any) -> tuple[Array, Array]:
 
 
 class Stepper:
-    """One trajectory on one uniform mesh: the functions that a step is made of.
+    """One trajectory on one uniform mesh: the functions that a step is made of."""
 
-    It is stepped in the precision of its state; times stay in double precision.
-    """
-
-    def __init__(
-        self, system: System, t0: Array, step: Array, args: Args, width: int, dtype: Any
-    ) -> None:
+    def __init__(self, system: System, t0: Array, step: Array, args: Args, width: int) -> None:
         self.system, self.t0, self.args, self.width = system, t0, args, width
-        self.dtype, self.long_step = dtype, step
-        self.step, self.per_step = step.astype(dtype), (1.0 / step).astype(dtype)
+        self.step, self.per_step = step, 1.0 / step
         self.lag_of = jnp.array(system.lag_of, jnp.int32)
         self.column_of = jnp.array(system.column_of, jnp.int32)
         self.whole_rows = system.reads_rows(width)
@@ -184,11 +165,11 @@ class Stepper:
 
     def time(self, n: Array, c: float) -> Array:
         """Time [unit of t] of the stage at the fraction `c` of the step after node n."""
-        return self.t0 + (n.astype(self.t0.dtype) + jnp.asarray(c, self.t0.dtype)) * self.long_step
+        return self.t0 + (n.astype(float) + c) * self.step
 
     def node_at(self, until: Array) -> Array:
         """Number of the first node that is not before a time."""
-        return jnp.ceil((until - self.t0) / self.long_step - 1e-9).astype(jnp.int32)
+        return jnp.ceil((until - self.t0) / self.step - 1e-9).astype(jnp.int32)
 
     def _past(self, time: Array, column: Array) -> Array:
         """Record before t0 at one time."""
@@ -206,7 +187,7 @@ class Stepper:
     def look(self, ring: Ring, n: Array, time: Array, column: Any) -> Array:
         """Value of one column of the record at an earlier time."""
         column = jnp.asarray(column, jnp.int32)
-        back = jnp.maximum(self.time(n, 0.0) - time, 0.0) / self.long_step
+        back = jnp.maximum(self.time(n, 0.0) - time, 0.0) / self.step
         whole = back.astype(jnp.int32)
         older, newer = ring.numbers(n - whole - 1, column), ring.numbers(n - whole, column)
         value = hermite.interpolate(1.0 - (back - whole.astype(back.dtype)), *older, *newer)
@@ -217,13 +198,13 @@ class Stepper:
         """Values (P,) that are read at the stage (n + c, y), and the lags in steps (M,)."""
         t = self.time(n, c)  # pyright: ignore[reportArgumentType]
         look = lambda s, j, _: self.look(ring, n, s, j)  # noqa: E731
-        lags = self.system.lags(t.astype(self.dtype), y, self.args, look)
+        lags = self.system.lags(t, y, self.args, look)
         lag_steps = lags * self.per_step
         if not self.system.columns:
             return jnp.zeros((0,), y.dtype), lag_steps
         back = jnp.maximum(lag_steps - c, 0.0)  # relative to node n: no absolute time enters
-        times = jnp.minimum(self._each(t - lags.astype(t.dtype)), self.t0)
-        before = self.system.history(times, self.column_of, self.args).astype(self.dtype)
+        times = jnp.minimum(self._each(t - lags), self.t0)
+        before = self.system.history(times, self.column_of, self.args)
         early = n.astype(lag_steps.dtype) + c - lag_steps < 0.0
         if self.by_numbers:
             return self._rows_by_numbers(ring, n, back, early, before), lag_steps
@@ -262,7 +243,7 @@ class Stepper:
         whole = self._each(whole)
         older = ring.numbers(n - whole - 1, self.column_of)
         newer = ring.numbers(n - whole, self.column_of)
-        z = jnp.zeros((), self.dtype)
+        z = jnp.zeros(())
         for w, end in zip(weight, (*older, *newer), strict=True):
             z = z + self._each(w) * end
         back = self._each(back)
@@ -274,9 +255,7 @@ class Stepper:
 
     def slope(self, n: Array, c: Any, y: Array, z: Array, mode: Array) -> Parts:
         """Step times dy/dt at a stage."""
-        t = self.time(n, c).astype(self.dtype)
-        slope = self.system.slope(t, y, z, self.args, mode)
-        return scaled(self.step, slope.astype(self.dtype))
+        return scaled(self.step, self.system.slope(self.time(n, c), y, z, self.args, mode))
 
     def rises(self, ring: Ring, n: Array, at: Lane) -> tuple[list[Array], Array, Array]:
         """Increment of the classical Runge-Kutta step, in parts, and its shortest and longest lag
@@ -295,9 +274,9 @@ class Stepper:
             total = tuple(a + weight * b for a, b in zip(total, k, strict=True))
             return (k, total, *_range(lags, shortest, longest)), None
 
-        infinite = jnp.asarray(jnp.inf, self.dtype)
+        infinite = jnp.asarray(jnp.inf)
         start = (at.k, at.k, infinite, -infinite)
-        end, _ = lax.scan(stage, start, jnp.array(_STAGES, self.dtype))
+        end, _ = lax.scan(stage, start, jnp.array(_STAGES))
         _, total, shortest, longest = jax.tree.map(
             lambda nothing, some: jnp.where(n < 0, nothing, some), start, end
         )
@@ -350,9 +329,9 @@ class Stepper:
 
         From node -1, before the first one, it arrives at t0 unchanged.
         """
-        mode, one = at.mode, jnp.ones((), self.dtype)
+        mode, one = at.mode, jnp.ones(())
         rises, *reach = self.rises(ring, n, at)
-        new, lost = add_compensated(at.y, rises, at.lost)
+        new = tuple(a + b for a, b in zip(at.y, rises, strict=True))
         new = self.limited(join(new), mode)
         new, new_mode = self.switched(ring, n, at, new)
         z, lags = self.delayed(ring, n, one, new)
@@ -375,7 +354,6 @@ class Stepper:
             before = (join(at.y), join(at.k))
         lane = Lane(
             y=y,
-            lost=tuple(jnp.where(ok, a, b) for a, b in zip(lost, at.lost, strict=True)),
             k=k,
             before=before,
             mode=jnp.where(ok, new_mode, mode),
@@ -387,7 +365,7 @@ class Stepper:
 
     def start(self, ring: Ring, y0: Array) -> Lane:
         """Before the first node, with an empty ring: the state at t0."""
-        n, one = jnp.full((), -1, jnp.int32), jnp.ones((), self.dtype)
+        n, one = jnp.full((), -1, jnp.int32), jnp.ones(())
         events, mode, guards = self.system.events, jnp.zeros((0,), jnp.int32), y0[:0]
         if events is not None:
             z, _ = self.delayed(ring, n, one, y0)
@@ -397,7 +375,6 @@ class Stepper:
         still = jnp.zeros_like(y0)
         return Lane(
             y=split(y0),
-            lost=() if self.dtype == jnp.float64 else split(still),
             k=split(still),
             before=None if self.system.record is None else (y0, still),
             mode=mode,
@@ -417,8 +394,7 @@ class Stepper:
 
     def saved(self, ring: Ring, n: Array, t: Array, at: Lane) -> tuple[Array, Array, Array]:
         """State, its slope and record at a time within the last step."""
-        share = (t - (self.t0 + (n.astype(self.t0.dtype) - 1.0) * self.long_step)) / self.long_step
-        theta = share.astype(self.dtype)
+        theta = (t - (self.t0 + (n.astype(float) - 1.0) * self.step)) / self.step
         ends, record = self.around(ring, n, at)
         y, slope = jax.jvp(
             lambda s: hermite.interpolate(s, *ends), (theta,), (jnp.ones_like(theta),)
@@ -430,9 +406,8 @@ class Stepper:
         lost = jnp.zeros((), bool)
         if self.system.columns:
             look = lambda s, j, _: self.look(ring, n, s, j)  # noqa: E731
-            t = at.status_time.astype(self.dtype)
-            lags = self.system.lags(t, join(at.y), self.args, look)
-            times = self._each(at.status_time - lags.astype(self.t0.dtype))
+            lags = self.system.lags(at.status_time, join(at.y), self.args, look)
+            times = self._each(at.status_time - lags)
             past = self.system.history(jnp.minimum(times, self.t0), self.column_of, self.args)
             lost = jnp.any((times < self.t0) & ~jnp.isfinite(past))
         code = jnp.int32(Status.history_out_of_range)

@@ -25,7 +25,6 @@ from fluidcc.dde.integrate import (
     check_positive,
     divide_batch,
     in_one_memory,
-    in_single_precision,
     known,
     number,
     on_each_device,
@@ -66,10 +65,6 @@ class Uniform(AbstractMesh):
         than 1024 only if the run fills them. By default twice what the lags at t0 need, and
         four times as many until that suffices, if values are concrete; 1024 in traced code.
         A run that would not fit in memory is refused before anything is allocated.
-    single
-        Compute in single precision with compensated sums: some 1e-6 on smooth equations, with half
-        the memory. Steps are counted, so lags stay exact in long runs; the field is given t in
-        single precision. Not for inputs, modes and networks.
     fused
         Run one kernel, generated from the equation and compiled by Warp (extra ``gpu``): on the
         card if JAX computes on one, each trajectory a thread, else on the processor, where no
@@ -89,7 +84,6 @@ class Uniform(AbstractMesh):
 
     step: Any = None
     slots: int | None = eqx.field(default=None, static=True)
-    single: bool = eqx.field(default=False, static=True, kw_only=True)
     fused: bool = eqx.field(default=False, static=True, kw_only=True)
 
     def __check_init__(self) -> None:
@@ -105,11 +99,6 @@ class Uniform(AbstractMesh):
                 "Uniform(step): expected the length of a step, which networks alone have"
             )
         step, every = number(self.step), ts is None
-        if self.single and (system.events is not None or system.record is not None):
-            raise ValueError(
-                "Uniform(single=True) is for smooth equations: expected a field without inputs and "
-                "modes, got one with events, or a network; leave single out"
-            )
         if self.fused and not known(step, t0, t1, args, y0, ts):
             raise ValueError("Uniform(fused=True) works outside jit, vmap and derivatives")
         one_y0, one_args = problem.one()
@@ -126,7 +115,6 @@ class Uniform(AbstractMesh):
             if ts is None:
                 ts = jnp.minimum(t0 + step * jnp.arange(times, dtype=float), t1)
             options: dict[str, Any] = {"slots": slots, "lanes": lanes, "batched": batched}
-            options["single"] = self.single
             if self.fused:
                 saved = launch.integrate(system, y0, t0, t1, step, ts, args, **options)
             else:
@@ -173,7 +161,7 @@ class Uniform(AbstractMesh):
         y0, devices = problem.y0, problem.devices
         trajectories, columns = y0.shape[0] if problem.batched else 1, 2 * y0.shape[-1] + width
         history, saved = 2 * width * slots, 8.0 * trajectories * times * columns
-        ring, most = (4 if self.single else 8) * history, _LONGEST // history
+        ring, most = 8 * history, _LONGEST // history
         if self.fused:
             lanes = launch.batch_size(history, times * columns, trajectories)
             in_memory, copies = lanes, 1
@@ -209,7 +197,7 @@ def _lanes(ring: int, saved: float, share: int) -> int:
     return 32 if fit >= 16 else 8  # 16 are slower than 32 wherever they would be taken
 
 
-@compile_once(static_argnames=("system", "slots", "lanes", "batched", "single", "shared"))
+@compile_once(static_argnames=("system", "slots", "lanes", "batched", "shared"))
 def _uniform(
     system: System,
     y0: Array,
@@ -222,18 +210,13 @@ def _uniform(
     slots: int,
     lanes: int,
     batched: bool,
-    single: bool,
     shared: Mesh | None,
 ) -> Saved:
     def solve(y0: Array, args: Args) -> Saved:
         return _integrate(system, y0, t0, t1, step, ts, args, slots, batched)
 
-    if single:
-        y0, args = in_single_precision((y0, args))
     blocks = lambda y0, args: over_blocks(solve, batched, y0, args, lanes)  # noqa: E731
-    saved = on_each_device(blocks, shared, y0, args)
-    double = {name: getattr(saved, name).astype(float) for name in ("y", "slope", "record")}
-    return saved._replace(**double)
+    return on_each_device(blocks, shared, y0, args)
 
 
 class _Carry(NamedTuple):
@@ -264,7 +247,7 @@ def _integrate(
     width = system.record_size(one_y0, t0, one_args)
 
     def stepper(args: Args) -> Stepper:
-        return Stepper(system, t0, step, args, width, y0.dtype)
+        return Stepper(system, t0, step, args, width)
 
     def each(function: Callable[..., Any], table: Array, *values: Any) -> Any:
         """`function(stepper, ring, *values)` for every trajectory."""

@@ -85,8 +85,8 @@ def simulate_map(
         If a path, a value's unit or a list of values is wrong. Errors at single points are in
         `failed`.
     ValueError
-        If `until` is not positive, `points` lie outside the runs, `mesh` is not `Uniform` or is in
-        single precision, or the trajectories together would not fit in memory.
+        If `until` is not positive, `points` lie outside the runs, `mesh` is not `Uniform`, or the
+        trajectories together would not fit in memory.
 
     Examples
     --------
@@ -97,11 +97,8 @@ def simulate_map(
     [0.0, 188.1]
     """
     until, mesh = in_seconds("until", until), Uniform() if mesh is None else mesh
-    if not isinstance(mesh, Uniform) or mesh.single:
-        raise ValueError(
-            "mesh: expected Uniform, whose steps many networks share, in double precision, got "
-            f"{mesh!r}"
-        )
+    if not isinstance(mesh, Uniform):
+        raise ValueError(f"mesh: expected Uniform, whose steps many networks share, got {mesh!r}")
     times, grid = checked_times(until, points), Grid.of(net, over)
     begin = functools.partial(Member.of, until=until)
     swept = [evaluate_point(net, changes, begin) for changes in grid.points()]

@@ -19,6 +19,7 @@ from fluidcc.analysis.cycles.verb import subject_of
 from fluidcc.analysis.linear import Linear
 from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.roots import rightmost_roots
+from fluidcc.bundled.validation.relay_cycle import relay_cycle
 from fluidcc.laws import ECNMod, PerMark, Threshold
 from fluidcc.model.network_mesh import uniform_mesh
 
@@ -175,7 +176,7 @@ def test_a_relay_goes_round_in_the_closed_form():
     flows = fc.Flows(ECNMod(), n=np.array([50.0]), rtt=np.array([0.1]), reaction=PerMark())
     link = fc.Link(Threshold(at=100.0), capacity=1000.0)
     net = fc.Network((link,), (flows,), rates="self_clocked", delay="fifo")
-    found, exact = fc.cycle(net), fc.relay_cycle(net)
+    found, exact = fc.cycle(net), relay_cycle(net)
     assert found.status == "simulated" and found.period == pytest.approx(exact.period, rel=1e-5)
     assert found.links["bottleneck"].queue == pytest.approx(exact.queue, abs=0.01)
     assert found.stable is None  # packets in flight are conserved: two multipliers are 1

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from method_of_steps import MethodOfSteps
 
 import fluidcc as fc
 
@@ -20,7 +21,7 @@ LAGS = {
 }
 SMALL_RING, UNIFORM = fc.Uniform(0.01, slots=64), fc.Uniform(0.01)
 LOCATED, FEW = fc.Located(0.05), fc.Located(0.05, max_steps=20)
-STEPS = fc.MethodOfSteps()
+STEPS = MethodOfSteps()
 
 
 @pytest.mark.parametrize(
@@ -123,49 +124,6 @@ def test_a_buffer_that_bounds_no_round_trip_in_memory():
     net = fc.replace(fc.load("misra2003/mixed"), {"links.bottleneck.buffer": 1e16})
     with pytest.raises(ValueError, match="a smaller buffer"):
         fc.simulate(net, until=1e9, mesh=fc.model.network_mesh.uniform_mesh(net))
-
-
-# -- Single precision: sums are compensated, and what it is not for is refused
-def slow(t, y, z, p):
-    """A filter whose rise in a step lies below the last digit of its state."""
-    return p["pole"] * (200.0 - z[0])
-
-
-def hundred(t, p):
-    return 100.0
-
-
-def of_lag(t, y, p):
-    return p["lag"]
-
-
-@pytest.mark.parametrize("batched", [False, True])
-def test_compensated_sums_keep_a_slow_filter_going(batched):
-    shape = (5,) if batched else ()
-    p = {"pole": jnp.full(shape, 1e-6), "lag": jnp.full(shape, 0.5)}
-
-    def states(single):
-        mesh = fc.Uniform(0.01, slots=64, single=single)
-        options = {"lags": (of_lag,), "params": p, "ts": [100.0], "mesh": mesh, "batched": batched}
-        return np.asarray(fc.solve_dde(slow, hundred, 0.0, 100.0, **options).y)
-
-    found = states(True)
-    assert found.dtype == np.float64
-    # without compensation the state stays at 100
-    np.testing.assert_allclose(found - 100.0, 100.0 * -np.expm1(-1e-4), rtol=5e-3)
-    np.testing.assert_allclose(found, states(False), rtol=2e-7)
-
-
-def test_not_for_inputs_and_networks():
-    inputs = fc.Sampled(times=[0.5], values=[0.0, 1.0])
-    mesh = fc.Uniform(0.01, single=True)
-    with pytest.raises(ValueError, match="leave single out"):
-        fc.solve_dde(
-            lambda t, y, z, p, u: u(t) - z[0], lambda t, p: 1.0, 0.0, 1.0,
-            lags=(lambda t, y, p: 0.5,), inputs=inputs, mesh=mesh,
-        )  # fmt: skip
-    with pytest.raises(ValueError, match="or a network"):
-        fc.simulate(fc.load("hollot2001/slow"), until=0.1, mesh=mesh)
 
 
 # -- Jumps that nothing declares are crossed within the tolerance, or the run ends and tells when

@@ -58,8 +58,8 @@ def parameters(count):
     }
 
 
-def solved(params, *, fused, single=False, slots=256):
-    mesh = fc.Uniform(1.0 / 512, slots=slots, single=single, fused=fused)
+def solved(params, *, fused, slots=256):
+    mesh = fc.Uniform(1.0 / 512, slots=slots, fused=fused)
     given = {"lags": (trip,), "params": params, "mesh": mesh, "batched": True}
     return fc.solve_dde(tcp_red, before, 0.0, UNTIL, ts=TIMES, **given)
 
@@ -89,14 +89,6 @@ def test_one_that_fails_leaves_the_others_as_they_are(monkeypatch):
     assert fc.Status(int(found.status[66])) is fc.Status.lag_exceeds_ring
     others = np.delete(np.arange(70), [5, 66])
     np.testing.assert_array_equal(found.y[others], sound.y[others])
-
-
-def test_single_precision():
-    params = parameters(40)
-    found = solved(params, fused=True, single=True)
-    assert found.y.dtype == np.float64
-    close(found.y, solved(params, fused=False).y, 2e-5)
-    close(found.y, solved(params, fused=False, single=True).y, 2e-5)
 
 
 def test_modes_and_inputs():
@@ -186,12 +178,11 @@ def test_a_card_agrees_with_the_processor():
     if launch.device() == "cpu":
         pytest.skip(f"no graphics card: JAX computes on {jax.devices()[0].platform}")
     params = parameters(5000)
-    for single, rtol in ((False, 1e-11), (True, 1e-4)):
-        kernel, scan = (solved(params, fused=f, single=single) for f in (True, False))
-        with jax.default_device(jax.devices("cpu")[0]):
-            expected = solved(params, fused=False, single=single)
-        same(kernel, expected, rtol)
-        same(scan, expected, rtol)
+    kernel, scan = (solved(params, fused=f) for f in (True, False))
+    with jax.default_device(jax.devices("cpu")[0]):
+        expected = solved(params, fused=False)
+    same(kernel, expected, 1e-11)
+    same(scan, expected, 1e-11)
     net, over = fc.load("hollot2001/slow"), {"flow.n": np.linspace(40.0, 90.0, 300)}
     maps = [
         functools.partial(fc.simulate_map, net, over, until=UNTIL, points=TIMES, mesh=mesh)

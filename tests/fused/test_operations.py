@@ -49,10 +49,10 @@ def integers(x, i):
     return [
         n, n // 3, n % 4, lax.rem(n, jnp.int32(4)), jnp.abs(n), jnp.sign(n), jnp.maximum(n, 5), -n,
         n & 7, n | 8, n ^ 3, ~n, jnp.minimum(n, jnp.iinfo(jnp.int32).min + 1), long, n > i,
-        n.astype(jnp.float32) * jnp.float32(0.1), n.astype(bool), n**2,
+        n.astype(bool), n**2,
         lax.clamp(jnp.int32(-3), n, jnp.int32(3)), lax.div(7 + 0 * n, n), lax.rem(7 + 0 * n, n),
         lax.div(n, 0 * n + i - 1), lax.rem(n, 0 * n + i - 1), lax.div(least + 0 * n, 0 * n - 1),
-        x.astype(jnp.uint32), x.astype(jnp.int8), x.astype(jnp.int64), jnp.max(n > 0),
+        x.astype(jnp.uint32), x.astype(jnp.int64), jnp.max(n > 0),
         lax.div(x.astype(jnp.uint32), 3 + jnp.zeros(6, jnp.uint32)),
         jnp.array([7, -7, 5]) // jnp.array([2, 2, -2]),
     ]  # fmt: skip
@@ -63,28 +63,9 @@ def truths(x, i):
     return [
         some & other, some | other, some ^ other, ~some, some == other, some != other,
         some < other, some <= other, some > other, some >= other, jnp.where(some, other, ~other),
-        some[i], jnp.any(some), jnp.all(some), jnp.max(some), jnp.min(some), jnp.argmax(some),
-        jnp.argmin(some), jnp.cumsum(some), some.astype(jnp.int8), some.astype(jnp.float32),
+        some[i], jnp.any(some), jnp.all(some), jnp.max(some), jnp.min(some), some.astype(float),
         jnp.array([True, False, True, True])[i + some.astype(jnp.int32)],
         some.reshape(2, 3) @ other.reshape(3, 2), some * other, jnp.prod(some),
-    ]  # fmt: skip
-
-
-def kinds(x, i):
-    out = []
-    for kind in (jnp.int8, jnp.uint64, jnp.float32):
-        a, b = jnp.abs(10.0 * x).astype(kind), (jnp.arange(1, 7) + i.astype(int)).astype(kind)
-        out += [
-            a + b, a * b, jnp.maximum(a, b) - b, jnp.minimum(a, b), jnp.sign(a), jnp.abs(a), a < b,
-            jnp.where(a >= b, a, b), lax.rem(a, b), lax.div(a, b), a[i], jnp.argmax(a), a.max(),
-            b[i.astype(jnp.uint8)], lax.clamp(b, a, b + b), a.astype(float), a.astype(bool),
-        ]  # fmt: skip
-    narrow, long, byte = jnp.abs(x).astype(jnp.float32), jnp.arange(300.0), i.astype(jnp.uint8)
-    return [
-        *out, jnp.exp(-narrow), jnp.log1p(narrow), narrow**1.5, jnp.sqrt(narrow),
-        jnp.dot(narrow, narrow, preferred_element_type=float), jnp.argmax(x) * jnp.int64(3),
-        lax.dynamic_slice(long, (200 + byte,), (1,)), long.at[100 + byte].get(mode="clip"),
-        long.at[100 + byte].get(mode="fill"), long.at[jnp.int8(100) + i.astype(jnp.int8)].get(),
     ]  # fmt: skip
 
 
@@ -93,8 +74,7 @@ def moves(x, i):
     return [
         table.T, table[:, ::-1], table[None, :, 1:], jnp.broadcast_to(table[:, :1], (2, 4)),
         jnp.concatenate([x, x[:2]]), jnp.stack([x, -x]), jnp.stack([x, -x], axis=-1),
-        *jnp.split(x, [1, 4]), jnp.pad(x, (2, 1), constant_values=7.0), x[1:6:2],
-        lax.pad(x, 1.5, [(-1, 2, 1)]), jnp.flip(table), jnp.tile(x, 2), jnp.roll(x, 2),
+        *jnp.split(x, [1, 4]), x[1:6:2], jnp.flip(table), jnp.tile(x, 2), jnp.roll(x, 2),
         jnp.expand_dims(x, 1) * jnp.ones((6, 2)), jnp.repeat(table, 2, axis=1), jnp.eye(3) @ x[:3],
     ]  # fmt: skip
 
@@ -104,11 +84,9 @@ def joins(x, i):
     batch = jnp.stack([table, table + 1.0])
     return [
         x.sum(), table.sum(axis=0), table.max(axis=1), table.min(), x.prod(),
-        (table > 0.0).all(axis=1), (table > 0.0).any(), jnp.cumsum(table, axis=1),
-        lax.cumsum(table, axis=0, reverse=True),
-        jnp.cumprod(x), lax.cummax(x), lax.cummin(x), jnp.argmax(x), jnp.argmin(table, axis=1),
-        table @ table.T, table @ x[:3], jnp.vdot(x, x), jnp.einsum("bij,bkj->bik", batch, batch),
-        jnp.zeros((0,)).sum() + x, jnp.mean(x), jnp.var(x), jnp.linalg.norm(x),
+        (table > 0.0).all(axis=1), (table > 0.0).any(), table @ table.T, table @ x[:3],
+        jnp.vdot(x, x), jnp.einsum("bij,bkj->bik", batch, batch), jnp.zeros((0,)).sum() + x,
+        jnp.mean(x), jnp.var(x), jnp.linalg.norm(x),
     ]  # fmt: skip
 
 
@@ -120,8 +98,7 @@ def indices(x, i):
         x.at[i + 90].get(mode="fill"), x.at[i + 90].get(mode="clip"),
         x.at[i].get(mode="promise_in_bounds"), lax.dynamic_slice(x, (i + 3,), (4,)),
         lax.dynamic_slice(table, (0 * i, i), (2, 2)), x.at[2].set(9.0), x.at[2].add(1.0),
-        x.at[jnp.array([1, 3])].add(x[:2]), lax.dynamic_update_slice(x, x[:2], (i + 2,)),
-        lax.dynamic_update_slice(table, -table[:1, :2], (1, 1)), jnp.take(x, 3), x[:2][i],
+        x.at[jnp.array([1, 3])].add(x[:2]), jnp.take(x, 3), x[:2][i],
         jnp.array([1.0, 2.0, 4.0])[i], jnp.searchsorted(jnp.sort(jnp.array(X)), x[0]),
     ]  # fmt: skip
 
@@ -182,7 +159,6 @@ def ends(group, p, batched):
     [
         *((g, X, 1) for g in (functions, conditions, integers, moves, joins, indices, flows)),
         (truths, X, 1),
-        (kinds, X, 1),
         *((g, ODD, 0) for g in (functions, conditions, integers, moves, joins)),
     ],
 )
@@ -192,9 +168,8 @@ def test_operations_are_those_of_jax(group, x, i):
     p = {"x": jnp.asarray(turned), "i": jnp.asarray(np.arange(11) * (i > 0) % 3, jnp.int32)}
     expected = jax.jit(jax.vmap(lambda p: flat(group(p["x"], p["i"]))))(p)
     several = ends(group, p, True)
-    rtol = 3e-7 if group is kinds else 1e-14  # some of them in single precision
-    np.testing.assert_allclose(several, expected, rtol=rtol, atol=1e-300)
-    np.testing.assert_allclose(ends(group, p, False), expected[1], rtol=rtol, atol=1e-300)
+    np.testing.assert_allclose(several, expected, rtol=1e-14, atol=1e-300)
+    np.testing.assert_allclose(ends(group, p, False), expected[1], rtol=1e-14, atol=1e-300)
 
 
 def test_those_whose_loop_has_ended_take_no_branches_in_its_body():
@@ -220,6 +195,8 @@ def test_those_whose_loop_has_ended_take_no_branches_in_its_body():
     ("operation", "said"),
     [
         (lambda x, i: jnp.sort(x), "cannot be made of 'sort'"),
+        (lambda x, i: x * jnp.argmax(x), "cannot be made of 'argmax'"),
+        (lambda x, i: x.astype(jnp.float32), "has numbers of float64, int32"),
         (lambda x, i: x.at[i].set(0.0), "cannot write to a computed index"),
         (lambda x, i: x.at[jnp.array([1, 1])].add(1.0), "cannot add twice to one index"),
         (lambda x, i: lax.scan(lambda s, _: (0.5 * s, None), x, None, 65)[0], "a scan of 65 steps"),

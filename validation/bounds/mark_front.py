@@ -13,6 +13,7 @@ from fluidcc.laws.window.reno import Reno
 from fluidcc.scenario.network import Start
 
 from ..lab.bound import Identity, Judged, Range, at_least, at_most, bound, packet_means, within
+from ..relay_cycle import relay_cycle
 from .one_connection import (
     ANY,
     END,
@@ -485,8 +486,6 @@ def _fluid_at_least(point, definitions):
 
 def _least_in_cycle(net):
     """The least queue, below 0 where it would run empty [packet]."""
-    from fluidcc.analysis.relay import relay_cycle
-
     return relay_cycle(net, one_reaction=True).queue[0]
 
 

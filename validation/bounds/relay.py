@@ -17,6 +17,7 @@ from fluidcc.ops import Num, exp, log, sqrt
 from fluidcc.scenario.network import Flows, Link, Network
 
 from ..lab.bound import Identity, Range, bound, within
+from ..relay_cycle import relay_cycle
 from .one_connection import FRONT, RATE, TAIL, feedback
 
 LINEAR, TCP, ONCE = "ECN-mod", "TCP, a halving per mark", "TCP, one halving"
@@ -68,8 +69,6 @@ def _over_step(point, definitions):
 
 def _cycle_of_laws(net):
     """The cycle by the laws' own rates."""
-    from fluidcc.analysis.relay import relay_cycle
-
     found = relay_cycle(net, one_reaction=isinstance(net.flows[0].reaction, OncePerRTT))
     if found.queue[0] <= 0:
         return Cycle(math.nan, math.nan, math.nan)

@@ -97,6 +97,9 @@ class Cycle(Result):
     """
 
     _view = "cycles.CycleView"
+    _in_dict = (
+        "period", "links", "flows", "floquet", "stable", "status", "message", "error", "spread",
+    )  # fmt: skip
 
     period: float | None
     links: dict[str, LinkCycle]
@@ -119,19 +122,8 @@ class Cycle(Result):
         return found[label.number] if label.key == "window" else found
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, None for unknown values."""
-        found = {
-            "period": self.period,
-            "links": {name: dataclasses.asdict(link) for name, link in self.links.items()},
-            "flows": {name: dataclasses.asdict(group) for name, group in self.flows.items()},
-            "floquet": [[mu.real, mu.imag] for mu in self.floquet],
-            "stable": self.stable,
-            "status": self.status,
-            "message": self.message,
-            "error": self.error,
-            "spread": self.spread,
-        }
-        return plain(found | ({"states": self.states} if self.states else {}))
+        """Plain numbers and lists, None for unknown values; `states` of delay equations."""
+        return super().to_dict() | ({"states": plain(self.states)} if self.states else {})
 
     def to_xarray(self) -> xarray.Dataset:
         """One period as a labelled dataset with units, period and multipliers."""

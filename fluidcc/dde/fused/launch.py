@@ -14,7 +14,7 @@ from fluidcc import memory
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde.fused.lower import Lowering, flatten, unflatten
 from fluidcc.dde.fused.writer import SIMD_LANES, Elements, Memory, Writer, conversion, prelude, to_c
-from fluidcc.dde.integrate import in_single_precision, one_of
+from fluidcc.dde.integrate import one_of
 from fluidcc.dde.steps import Ring, Saved, Stepper
 from fluidcc.dde.system import Args, Shapes, System, shapes_of, size_of, structs_of
 
@@ -67,7 +67,7 @@ class _Kernel:
             )
         self.plan, self.writer = plan, Writer()
         self.lowering = Lowering(self.writer)
-        self.writer.lines.extend(prelude(plan.simd_lanes, plan.state.dtype, plan.ring))
+        self.writer.lines.extend(prelude(plan.simd_lanes, plan.ring))
         clock = (((), np.dtype(float)),) * 3
         lane_numbers = self._load(
             "from_lanes(lane_numbers.data + (long long){} * lanes + lane)", plan.lane_shapes[1]
@@ -86,7 +86,7 @@ class _Kernel:
         if row and self.plan.simd_lanes > 1:
             four = self.writer.constant("Four", f"four_from_ring(ring, {index}, {offset // 4 * 4})")
             return f"{four}.of[{offset % 4}]"
-        return self.writer.constant("state", f"from_ring(ring, {index}, {offset}, stride)")
+        return self.writer.constant("f64", f"from_ring(ring, {index}, {offset}, stride)")
 
     def _load(self, pattern: str, leaves: Sequence[Any]) -> list[Elements]:
         """Emit reads of the numbers of leaves, which are consecutive in memory."""
@@ -102,13 +102,13 @@ class _Kernel:
 
     def trace(self, function: Callable[..., Any], *structs: Any) -> tuple[ClosedJaxpr, Any]:
         """The jaxpr of `function(stepper, ring, *values)`, and the shapes of its results."""
-        plan, dtype = self.plan, self.plan.state.dtype
+        plan = self.plan
 
         def run(args: Any, t0: Any, step: Any, table: Any, *values: Any) -> Any:
-            stepper = Stepper(plan.system, t0, step, args, plan.record, dtype)
+            stepper = Stepper(plan.system, t0, step, args, plan.record)
             return function(stepper, Ring(table, 0, 1), *values)
 
-        table = jax.ShapeDtypeStruct(self.table.shape, dtype)
+        table = jax.ShapeDtypeStruct(self.table.shape, float)
         trace = jax.make_jaxpr(run, return_shape=True)
         return trace(self.structs, _TIME, _TIME, table, *structs)
 
@@ -119,19 +119,19 @@ class _Kernel:
     def store_node(self, row: Elements, node: str) -> None:
         """Store the row of a node in the ring buffer of the history."""
         slot = f"(({node}) & {self.plan.slots - 1})"
-        numbers = [to_c(element, self.plan.state.dtype) for element in row]
+        numbers = [to_c(element, float) for element in row]
         for j, two in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
             index = f"{slot} * {row.size} + {2 * j}"
             self.writer.write(f"to_ring(ring, {index}, stride, {', '.join(two)});")
 
     def save(self, values: Elements) -> None:
         """Store numbers in the saved results."""
-        size, to_float = values.size, conversion(self.plan.state.dtype, float)
+        size = values.size
         self.writer.write(
             f"auto *place = saved.data + ((long long)lane * times + saving) * {size};"
         )
         for i, element in enumerate(values):
-            number = self.lowering.apply(to_float, [element], [self.plan.state.dtype], float)
+            number = to_c(element, float)
             self.writer.write(f"store_lanes(place + {i}, (long long)times * {size}, {number});")
 
 
@@ -160,7 +160,7 @@ def write_source(plan: Plan) -> str:
     base, stride = f"(long long)lane * {plan.ring}", "1"
     if plan.interleaved:
         base, stride = "lane", "lanes"
-    writer.write(f"number *ring = (number *)memory.data + {base};")
+    writer.write(f"double *ring = (double *)memory.data + {base};")
     writer.write(f"const long long stride = {stride};")
     writer.write("int n = -1;")
     with writer.block():
@@ -268,7 +268,6 @@ def integrate(
     slots: int,
     lanes: int,
     batched: bool,
-    single: bool,
 ) -> Saved:
     """As `uniform.integrate`, by one kernel with a thread for each trajectory, or for several.
 
@@ -283,7 +282,7 @@ def integrate(
     one_y0, one_args = one_of(y0, args, batched)
     record = system.record_size(one_y0, t0, one_args)
     trees = ((one_y0, one_args[0]), shared_args)
-    lane_shapes, shared_shapes = map(shapes_of, in_single_precision(trees) if single else trees)
+    lane_shapes, shared_shapes = map(shapes_of, trees)
     count = y0.shape[0] if batched else 1
     simd_lanes = 1 if target != "cpu" or lanes % SIMD_LANES else SIMD_LANES
     shapes = lane_shapes, shared_shapes
@@ -292,9 +291,8 @@ def integrate(
     columns = np.pad(columns, ((0, 0), (0, -count % simd_lanes)), mode="edge")
     shared = np.concatenate([np.array([[t0], [step], [t1]], float), _columns(shared_args, 1)])
     ts, sizes = np.asarray(ts, float), [y0.shape[-1], y0.shape[-1], record]
-    words = plan.ring // 2 if single else plan.ring
     results = _import_threads().run(
-        kernel(plan), columns, shared, ts, history=words, width=sum(sizes), device=target,
+        kernel(plan), columns, shared, ts, history=plan.ring, width=sum(sizes), device=target,
         simd_lanes=simd_lanes, lanes=lanes,
     )  # fmt: skip
     saved, times, ended = (values[:count] for values in results)

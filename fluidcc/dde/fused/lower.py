@@ -1,7 +1,6 @@
 """Lowering of jaxprs to scalar C: arrays exist only as arrays of elements during this."""
 
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,11 +55,8 @@ class Lowering(Arithmetic):
         by = rule(name, types[0]) if types else None
         if by is not None:
             return [self.apply_each(by, operands, types, out)]
-        if name in _REDUCTIONS and "axes" in params:
-            return [_reduce(self, name, operands[0], out.dtype, params["axes"])]
         if name in _REDUCTIONS:
-            axis, back = params["axis"], params["reverse"]
-            return [_accumulate(self, name, operands[0], out.dtype, axis, back)]
+            return [_reduce(self, name, operands[0], out.dtype, params["axes"])]
         inner = next((params[key] for key in _CALLED if key in params), None)
         if isinstance(inner, ClosedJaxpr):
             return self.lower(inner, operands)
@@ -101,17 +97,6 @@ def _integer_pow(emit: Lowering, operands: list[Any], equation: Any) -> list[Any
     return [np.array(powers, object).reshape(out.shape)]
 
 
-def _polynomial(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
-    out = equation.outvars[0].aval
-    x, *coefficients = (np.broadcast_to(v, out.shape).ravel() for v in operands)
-    value = coefficients.pop().copy()
-    for coefficient in reversed(coefficients):
-        for k, (base, added) in enumerate(zip(x, coefficient, strict=True)):
-            product = emit.binary("mul", value[k], base, out.dtype)
-            value[k] = emit.binary("add", product, added, out.dtype)
-    return [value.reshape(out.shape)]
-
-
 def _select_n(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     out = equation.outvars[0].aval
     which, *cases = (np.broadcast_to(operand, out.shape).ravel() for operand in operands)
@@ -119,12 +104,6 @@ def _select_n(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     for i, index in enumerate(which):
         chosen[i] = emit.select(index, [case[i] for case in cases], out.dtype)
     return [chosen.reshape(out.shape)]
-
-
-def _argmax(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
-    sign = ">" if equation.primitive.name == "argmax" else "<"
-    (axis,), dtype = equation.params["axes"], equation.invars[0].aval.dtype
-    return [_find_extreme(emit, operands[0], dtype, axis, sign, equation.outvars[0].aval.dtype)]
 
 
 def _dot_general(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
@@ -166,19 +145,6 @@ def _slice(a: Elements, start_indices: Any, limit_indices: Any, strides: Any) ->
     return a[tuple(map(slice, start_indices, limit_indices, steps))]
 
 
-def _pad(a: Elements, value: Elements, padding_config: Any) -> Elements:
-    gaps = [gap for *_, gap in padding_config]
-    inner = [n + max(n - 1, 0) * gap for n, gap in zip(a.shape, gaps, strict=True)]
-    padded = np.full(inner, value[()], object)
-    padded[tuple(slice(None, None, gap + 1) for gap in gaps)] = a
-    for axis, (low, high, _) in enumerate(padding_config):
-        ends = [(max(low, 0), max(high, 0)) if k == axis else (0, 0) for k in range(a.ndim)]
-        padded = np.pad(padded, ends, constant_values=value[()])
-        keep = slice(max(-low, 0), padded.shape[axis] - max(-high, 0))
-        padded = padded[(slice(None),) * axis + (keep,)]
-    return padded
-
-
 _MOVES: dict[str, Callable[..., Any]] = {
     "reshape": lambda a, new_sizes, **_: a.reshape(new_sizes),
     "squeeze": lambda a, dimensions: np.squeeze(a, tuple(dimensions)),
@@ -192,7 +158,6 @@ _MOVES: dict[str, Callable[..., Any]] = {
     "split": lambda a, sizes, axis: np.split(a, np.cumsum(sizes)[:-1], axis),
     "slice": _slice,
     "tile": lambda a, reps: np.tile(a, reps),
-    "pad": _pad,
     "copy": lambda a: a,
     "copy_p": lambda a: a,
     "stop_gradient": lambda a: a,
@@ -201,7 +166,7 @@ _MOVES: dict[str, Callable[..., Any]] = {
 """By primitive: function of operands and parameters."""
 
 
-# reductions and cumulative operations
+# reductions
 
 _REDUCTIONS = {
     "reduce_sum": "add",
@@ -210,10 +175,6 @@ _REDUCTIONS = {
     "reduce_min": "min",
     "reduce_and": "and",
     "reduce_or": "or",
-    "cumsum": "add",
-    "cumprod": "mul",
-    "cummax": "max",
-    "cummin": "min",
 }
 """By primitive: the binary primitive that combines two elements."""
 
@@ -232,42 +193,6 @@ def _reduce(
     for index in np.ndindex(shape):
         line = list(lines[index])
         out[index] = functools.reduce(join, line) if line else empty
-    return out
-
-
-def _accumulate(
-    emit: Arithmetic, primitive: str, operand: Elements, dtype: Any, axis: int, back: bool
-) -> Elements:
-    """Cumulative results along an axis, from its end if `back`."""
-    join = functools.partial(_combine, emit, _REDUCTIONS[primitive], dtype)
-    lines = np.moveaxis(operand, axis, -1)
-    lines = lines[..., ::-1] if back else lines
-    out = np.empty(lines.shape, object)
-    for index in np.ndindex(lines.shape[:-1]):
-        out[index] = np.array([*itertools.accumulate(lines[index], join)], object)
-    return np.moveaxis(out[..., ::-1] if back else out, -1, axis)
-
-
-def _find_extreme(
-    emit: Arithmetic, operand: Elements, dtype: Any, axis: int, sign: str, index_type: Any
-) -> Elements:
-    """Index, of type `index_type`, of the first largest number along an axis; of the first smallest
-    if `sign` is <.
-    """
-    lines = np.moveaxis(operand, axis, -1)
-    better = rule("gt" if sign == ">" else "lt", dtype)
-    if np.dtype(dtype).kind == "f":  # the first NaN precedes all numbers
-        new_nan = "({0} != {0}) & ({1} == {1})"
-        better = Rule(f"truth_of(({{0}} {sign} {{1}}) | ({new_nan}))")
-    assert better is not None
-    out = np.empty(lines.shape[:-1], object)
-    for at in np.ndindex(out.shape):
-        best, position = lines[at][0], 0
-        for k, element in enumerate(lines[at][1:], 1):
-            is_better = emit.apply(better, (element, best), (dtype, dtype), bool)
-            best = emit.select(is_better, (best, element), dtype)
-            position = emit.select(is_better, (position, k), index_type)
-        out[at] = position
     return out
 
 
@@ -334,13 +259,7 @@ def _to_index(emit: Arithmetic, value: Element, dtype: Any) -> Element:
 
 def _clamp_index(emit: Arithmetic, start: Element, most: int, dtype: Any) -> Element:
     """A start of a slice, clamped to [0, most] as XLA does."""
-    operands = (start, _last_index(most, dtype))
-    return _to_index(emit, emit.apply(_CLAMPED, operands, (dtype, dtype), dtype), dtype)
-
-
-def _last_index(most: int, dtype: Any) -> int:
-    """The last index, or the largest number of the index type if that is less."""
-    return min(most, int(np.iinfo(dtype).max))
+    return _to_index(emit, emit.apply(_CLAMPED, (start, most), (dtype, dtype), dtype), dtype)
 
 
 def _slice_starts(
@@ -401,7 +320,7 @@ def _gather(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
         for k, axis in enumerate(numbering.start_index_map):
             start, most = indices[(*(at[i] for i in outer), k)], operand.shape[axis] - sizes[axis]
             if mode == GatherScatterMode.FILL_OR_DROP:
-                tested = (inside, start, _last_index(most, dtype))
+                tested = (inside, start, most)
                 inside = emit.apply(_IN_BOUNDS, tested, (bool, dtype, dtype), bool)
             promised = mode == GatherScatterMode.PROMISE_IN_BOUNDS
             position[axis] = (
@@ -449,22 +368,6 @@ def _scatter(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
     for at in map(tuple, np.argwhere(mark)):
         new = updates.flat[mark[at] - 1]
         result[at] = emit.binary("add", result[at], new, dtype) if add else new
-    return [result]
-
-
-def _dynamic_update_slice(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
-    """`lax.dynamic_update_slice`."""
-    (operand, update, *starts), dtype = operands, equation.outvars[0].aval.dtype
-    clamped = _slice_starts(emit, [operand, *starts], update.shape, equation)
-    result, start = operand.copy(), _flat_index(emit, clamped, operand.shape)
-    same = rule("eq", np.int32)
-    assert same is not None
-    for at in np.ndindex(*update.shape):
-        shift = int(np.ravel_multi_index(at, operand.shape))
-        for k in range(operand.size - shift):
-            is_start = emit.apply(same, (start, k), (np.int32, np.int32), bool)
-            index = np.unravel_index(k + shift, operand.shape)
-            result[index] = emit.select(is_start, (result[index], update[at]), dtype)
     return [result]
 
 
@@ -584,19 +487,15 @@ def _scan(emit: Any, operands: list[Any], equation: Any) -> list[Any]:
 
 
 _SPECIAL: dict[str, Callable[..., list[Any]]] = {
-    "argmax": _argmax,
-    "argmin": _argmax,
     "call_hi_primitive": _hi_primitive,
     "clamp": _clamp,
     "cond": _cond,
     "convert_element_type": _convert,
     "dot_general": _dot_general,
     "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
     "integer_pow": _integer_pow,
     "iota": _iota,
-    "polynomial": _polynomial,
     "round": _round,
     "scan": _scan,
     "scatter": _scatter,

@@ -8,10 +8,10 @@ const auto first_lane = [](auto x) { return x; };
 const auto choose = [](bool test, auto a, auto b) { return test ? a : b; };
 const auto from_list = [](const auto &list, int index) { return list[index]; };
 const auto from_lanes = [](const double *place) { return *place; };
-const auto from_ring = [](const number *ring, int index, int more, long long stride) {
+const auto from_ring = [](const double *ring, int index, int more, long long stride) {
     return ring[(index + more) * stride];
 };
-const auto to_ring = [](number *ring, int index, long long stride, state x, state y) {
+const auto to_ring = [](double *ring, int index, long long stride, f64 x, f64 y) {
     ring[index * stride] = x;
     ring[(index + 1) * stride] = y;
 };

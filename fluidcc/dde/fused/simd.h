@@ -25,25 +25,25 @@ const auto store_lanes = [](auto *place, long long stride, auto value) NOINLINE 
 };
 
 // The histories of the trajectories are contiguous, one after the other.
-const auto from_ring = [](const number *ring, i32 index, int more, long long) NOINLINE {
-    state x;
+const auto from_ring = [](const double *ring, i32 index, int more, long long) NOINLINE {
+    f64 x;
     EACH_LANE x[k] = ring[k * HISTORY + index[k] + more];
     return x;
 };
-const auto to_ring = [](number *ring, int index, long long, state x, state y) NOINLINE {
+const auto to_ring = [](double *ring, int index, long long, f64 x, f64 y) NOINLINE {
     EACH_LANE {
-        const number two[2] = {x[k], y[k]};
+        const double two[2] = {x[k], y[k]};
         __builtin_memcpy(ring + k * HISTORY + index, two, sizeof two);
     }
 };
 
 // Four adjacent numbers in the row of each of eight trajectories: an 8 x 4 matrix is transposed.
-typedef number part __attribute__((ext_vector_type(4)));
-struct Four { state of[4]; };
-const auto four_from_ring = [](const number *ring, i32 index, int more) {
+typedef double part __attribute__((ext_vector_type(4)));
+struct Four { f64 of[4]; };
+const auto four_from_ring = [](const double *ring, i32 index, int more) {
     part x[SIMD_LANES];
     EACH_LANE __builtin_memcpy(x + k, ring + k * HISTORY + index[k] + more, sizeof x[k]);
-    state y[4], z[4];
+    f64 y[4], z[4];
     for (int k = 0; k < 4; ++k)
         y[k] = __builtin_shufflevector(x[k], x[k + 4], 0, 1, 2, 3, 4, 5, 6, 7);
     for (int k = 0; k < 4; k += 2) {

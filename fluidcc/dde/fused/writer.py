@@ -21,13 +21,8 @@ SIMD_LANES = 8
 
 TYPES = {
     "float64": ("f64", "double"),
-    "float32": ("f32", "float"),
-    "int8": ("i8", "signed char"),
-    "int16": ("i16", "short"),
     "int32": ("i32", "int"),
     "int64": ("i64", "long long"),
-    "uint8": ("u8", "unsigned char"),
-    "uint16": ("u16", "unsigned short"),
     "uint32": ("u32", "unsigned int"),
     "uint64": ("u64", "unsigned long long"),
     "bool": ("truth", "bool"),
@@ -77,36 +72,25 @@ def lane_type(dtype: Any) -> str:
     return TYPES[name][0]
 
 
-def scalar_type(dtype: Any) -> str:
-    """The C type of one number."""
-    return TYPES[np.dtype(dtype).name][1]
-
-
 def literal(value: Any, dtype: Any) -> str:
     """A constant as C."""
     kind = np.dtype(dtype)
     if kind.kind == "b":
         return "yes" if value else "no"
     if kind.kind == "f":
-        return f"(({lane_type(kind)}){_float(kind.type(value))})"
+        if np.isfinite(value):
+            return f"((f64){float(value)!r})"
+        name = "NOT_A_NUMBER" if np.isnan(value) else "INFINITE" if value > 0 else "-INFINITE"
+        return f"((f64){name})"
     number = int(value)
     if number == np.iinfo(kind).min < 0:
         return f"(({lane_type(kind)})({number + 1} - 1))"
     return f"(({lane_type(kind)}){number}{'u' if kind.kind == 'u' else ''})"
 
 
-def _float(value: Any) -> str:
-    """C of a floating-point number of either precision."""
-    if np.isfinite(value):
-        return repr(float(value)) + ("f" if value.itemsize == 4 else "")
-    name = "NOT_A_NUMBER" if np.isnan(value) else "INFINITE" if value > 0 else "-INFINITE"
-    return name if value.itemsize == 8 else f"(float)({name})"
-
-
-def prelude(simd_lanes: int, dtype: Any, history: int) -> list[str]:
-    """First lines of a kernel with `simd_lanes` trajectories per thread.
-
-    `dtype` is the type of the state, `history` the numbers in the history of a trajectory.
+def prelude(simd_lanes: int, history: int) -> list[str]:
+    """First lines of a kernel with `simd_lanes` trajectories per thread, each with so many numbers
+    in its `history`.
     """
     if simd_lanes not in (1, SIMD_LANES):
         raise ValueError(f"a thread runs 1 trajectory or {SIMD_LANES}, got {simd_lanes}")
@@ -115,8 +99,6 @@ def prelude(simd_lanes: int, dtype: Any, history: int) -> list[str]:
     return [
         "const double INFINITE = 1e308 * 1e308, NOT_A_NUMBER = INFINITE - INFINITE;",
         *(f"typedef {c} {word}{vector};" for word, c in TYPES.values() if word != "truth"),
-        f"typedef {lane_type(dtype)} state;",
-        f"typedef {scalar_type(dtype)} number;",
         f"#define SIMD_LANES {simd_lanes}",
         f"#define HISTORY {history}ll",
         *(_lines("simd.h") if several else _lines("scalar.h")),
@@ -141,9 +123,10 @@ def _vector_functions() -> list[str]:
     lines.extend(f"#define {name} {value}" for name, value in _constants().items())
     lines.extend(_lines("series.h"))
     for name, c in SERIES.items():
-        long = ", ".join(f"AS({x}, f64)" for x in ("xy" if "y" in _parameters(c) else "x"))
-        result = f"AS({name}_long({long}), decltype(x))"
-        lines.append(f"const auto {name}_of = [=]({_parameters(c)}) {{ return {result}; }};")
+        given = "x, y" if "y" in _parameters(c) else "x"
+        lines.append(
+            f"const auto {name}_of = [=]({_parameters(c)}) {{ return {name}_long({given}); }};"
+        )
     for name, c in PER_LANE.items():
         one_lane = c.replace("x)", "x[k])").replace("x,", "x[k],").replace("y)", "y[k])")
         body = f"auto z = x; EACH_LANE z[k] = {one_lane}; return z;"

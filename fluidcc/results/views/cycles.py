@@ -1,4 +1,4 @@
-"""Views of limit cycles: a single one, branches along a parameter, and relay cycles."""
+"""Views of limit cycles: a single one, and branches along a parameter."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -180,38 +180,3 @@ class CyclesView(View):
         fit_scale(below, result.low, result.high)
         for ax in (above, below):
             legend_above(ax)
-
-
-class RelayView(View):
-    """Period and extremes of the switching cycle of a relay."""
-
-    size = (2.2, 1)
-
-    def tables(self, rows: int | None = None) -> list[Block]:
-        """Times and extremes."""
-        cycle = self.found
-        model = "exact" if cycle.exact else f"formula of {cycle.basis}"
-        out = [verdict(cycle.valid, f"Relay cycle ({model})"), *lines(cycle.message)]
-        times = table("Times", "quantity", ("value", "s"))
-        times.add_row("period", Number(cycle.period))
-        times.add_row("delay of the signal", Number(cycle.delay))
-        link, group = cycle.net.link_names[0], cycle.net.flow_names[0]
-        out += [times, _extremes({link: cycle}, {group: [cycle.window]})]
-        if cycle.utilization is not None:
-            out += lines(f"{link}: utilization {number(cycle.utilization)}")
-        return out
-
-    def draw(self, figure: "SubFigure") -> None:
-        """Ranges of queue, average and window over the cycle of a relay."""
-        cycle = self.found
-        ax = figure.subplots()
-        ranges = {"queue": cycle.queue, "average": cycle.average, "window": cycle.window}
-        for k, (low, high) in enumerate(ranges.values()):
-            ax.barh(k, high - low, left=low, height=0.5, color=f"C{k}")
-            ax.text(high, k, f" {low:.4g} to {high:.4g}", va="center", fontsize=7)
-        ax.set_yticks(range(len(ranges)), [f"{name} [packet]" for name in ranges])
-        ax.margins(x=0.3)
-        ax.set(
-            title=f"relay cycle, period {cycle.period:.4g} s", xlabel="least to greatest [packet]"
-        )
-        ax.set(ylabel="quantity [packet]")

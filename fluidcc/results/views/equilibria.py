@@ -306,14 +306,11 @@ class StabilityView(View):
     def draw(self, figure: "SubFigure") -> None:
         """The rightmost roots, and the Nyquist curve with its margins if there is a loop.
 
-        Without roots it draws the relay cycle; raises ValueError if that is unknown too.
+        Raises ValueError without roots.
         """
         result = self.found
         if not len(result.roots) and result.population is None:
-            if result.cycle is None:
-                raise ValueError(f"no picture: {result.message or result.status}")
-            result.cycle.view.draw(figure)
-            return
+            raise ValueError(f"no picture: {result.message or result.status}")
         left, *right = abreast(figure, self.size[1])
         _roots(left, result)
         for ax in right:

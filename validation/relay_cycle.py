@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from scipy.integrate import quad, solve_ivp
 
 from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.operating_point import Regime
@@ -23,39 +23,22 @@ from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import growing_rate, received, sender_change
 from fluidcc.ops import Num
 from fluidcc.programs import leaves, write_out
-from fluidcc.quantities import attributes, labels
-from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Flows, Link, Network, to_arrays
-
-if TYPE_CHECKING:
-    import xarray
 
 _TOLERANCE = 1e-12
 _SIGNAL, _QUIET = Signal(mark=1.0), Signal()
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class RelayCycle(Result):
+@dataclasses.dataclass(frozen=True)
+class RelayCycle:
     """A switching cycle around a step of the marking.
 
     `period` [s]; `delay` [s] from a signal to the change it causes in the queue; least and largest
     `window` of one flow and `queue` [packet], whose average is the queue itself. It holds up to the
     buffer, and while the queue does not run empty (`valid`): then the link is always busy. It is
-    the cycle of the model named by `basis`, and `exact` if the network uses that model:
-    `model.rates = "self_clocked"`, with `model.delay = "fifo"` unless marks are set at the front.
-
-    `message` says why it does not hold; `net` is the network.
-
-    Examples
-    --------
-    >>> import fluidcc as fc
-    >>> found = fc.relay_cycle(fc.load("durresi2001/slow_start_tail"))
-    >>> [round(end, 2) for end in found.queue]
-    [0.62, 45.99]
+    `exact` if the network uses `model.rates = "self_clocked"`, with `model.delay = "fifo"` unless
+    marks are set at the front. `message` says why it does not hold.
     """
-
-    _view = "cycles.RelayView"
-    basis: ClassVar[str] = "a self-clocked class"
 
     period: float
     delay: float
@@ -64,41 +47,6 @@ class RelayCycle(Result):
     valid: bool
     exact: bool
     message: str
-    net: Network = dataclasses.field(repr=False)
-
-    @property
-    def average(self) -> tuple[float, float]:
-        """Least and largest average queue [packet]."""
-        return self.queue
-
-    @property
-    def utilization(self) -> float | None:
-        """Share of the capacity that is used, None if unknown."""
-        return 1.0 if self.valid else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists, by link and flows."""
-        found = {"queue": self.queue, "average": self.average, "utilization": self.utilization}
-        names = ("period", "delay", "valid", "exact", "message", "basis")
-        return plain({
-            **{name: getattr(self, name) for name in names},
-            "links": {self.net.link_names[0]: found},
-            "flows": {self.net.flow_names[0]: {"window": [self.window]}},
-        })  # fmt: skip
-
-    def to_xarray(self) -> xarray.Dataset:
-        """Least and largest queue and window, and the times, with units."""
-        import xarray as xr
-
-        variables: dict[str, Any] = {
-            "queue": ("extreme", list(self.queue), attributes("links", "queue")),
-            "window": ("extreme", list(self.window), attributes("flows", "window")),
-            "period": ((), self.period, {"units": "s", "long_name": "period of the cycle"}),
-            "delay": ((), self.delay, {"units": "s", "long_name": "from a signal to its effect"}),
-        }
-        coordinates = labels(extreme=["least", "greatest"])
-        attrs = {"valid": int(self.valid), "exact": int(self.exact), "message": self.message}
-        return xr.Dataset(variables, coordinates, attrs)
 
 
 def _pace(link: Link, flows: Flows, signal: Signal, carried: Num, window: Num) -> Num:
@@ -130,7 +78,6 @@ class _Windows:
 
     def after(self, time: float, window: float) -> float:
         """The window `time` seconds later, at most the cap."""
-        from scipy.integrate import solve_ivp  # slow to import, and needed by few networks
 
         def slope(_: float, log_window: np.ndarray) -> list[float]:
             now = math.exp(float(log_window[0]))
@@ -144,51 +91,23 @@ class _Windows:
 
     def time(self, first: float, last: float) -> float:
         """Seconds from one window to another."""
-        from scipy.integrate import quad
-
         return quad(
             lambda u: math.exp(u) / self.pace(math.exp(u)), math.log(first), math.log(last),
             epsabs=0.0, epsrel=_TOLERANCE, limit=200,
         )[0]  # fmt: skip
 
 
-def relay_cycle(
-    net: Network, *, one_reaction: bool = False, at: Equilibrium | None = None
-) -> RelayCycle:
+def relay_cycle(net: Network, *, one_reaction: bool = False) -> RelayCycle:
     """The switching cycle of one class of flows over a link that marks all above a queue.
 
-    Durresi et al. (2001), section 4, for any window law with one number of state.
-
-    Parameters
-    ----------
-    net
-        One link whose signal steps from nothing to marking all, and one class of flows.
-    one_reaction
-        Take one reaction for each time that the queue is above the step, as senders do that react
-        at most once per round trip. By default the reaction's mean share of the marks is taken, as
-        in the fluid model.
-    at
-        The equilibrium of `net`, if known.
-
-    Returns
-    -------
-    RelayCycle
-        Its `valid` and `message` show if the formulas do not hold.
-
-    Raises
-    ------
-    ValueError
-        If the network is no relay of this kind, with the reason.
-
-    Examples
-    --------
-    >>> import fluidcc as fc
-    >>> found = fc.relay_cycle(fc.load("durresi2001/slow_start_tail"))
-    >>> found.valid, round(found.period, 4)
-    (True, 17.3921)
+    Durresi et al. (2001), section 4, for any window law with one number of state. With
+    `one_reaction` there is one for each time that the queue is above the step, as of senders that
+    react at most once per round trip; by default the reaction's mean share of the marks is taken,
+    as in the fluid model. Raises ValueError if the network is no relay of this kind, with the
+    reason.
     """
     net = as_fluid(net)
-    eq = equilibrium(net) if at is None else at
+    eq = equilibrium(net)
     if problem := _obstacle(net, eq):
         raise ValueError(f"no closed form of its cycle: {problem}")
     arrays, link, flows = to_arrays(net), net.links[0], net.flows[0]
@@ -212,7 +131,7 @@ def relay_cycle(
     if queue[1] > float(link.buffer):
         message = "the queue reaches the buffer in the cycle: the formulas end there"
     exact = net.rates == "self_clocked"
-    return RelayCycle(period, delay, (low, top), queue, not message, exact, message, net)
+    return RelayCycle(period, delay, (low, top), queue, not message, exact, message)
 
 
 def _one_reaction(

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from fluidcc import Flows, Link, Network, laws, relay_cycle
+from fluidcc import Flows, Link, Network, laws
+from fluidcc.bundled.validation.relay_cycle import relay_cycle
 from fluidcc.scenario.network import FlowsInitial, LinkInitial
 
 C, N, T, STEP = 1000.0, 50.0, 0.1, 100.0
