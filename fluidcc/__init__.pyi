@@ -42,6 +42,7 @@ from fluidcc.dde.equation import Modes as Modes
 from fluidcc.dde.equation import Sampled as Sampled
 from fluidcc.dde.integrate import Status as Status
 from fluidcc.dde.located import Located as Located
+from fluidcc.dde.method_of_steps import MethodOfSteps as MethodOfSteps
 from fluidcc.dde.solve import Solution as Solution
 from fluidcc.dde.solve import solve_dde as solve_dde
 from fluidcc.dde.uniform import Uniform as Uniform

@@ -33,7 +33,7 @@ SHOWING = (
 UNFINISHED = ".part-"
 """Prefix of the names of files that are still being written."""
 
-BESIDE = ("jax", "jaxlib", "equinox", "numba", "numpy", "scipy", "sympy")
+BESIDE = ("jax", "jaxlib", "equinox", "diffrax", "numba", "numpy", "scipy", "sympy")
 """Other packages that results depend on."""
 
 ELSEWHERE = "FLUIDCC_CACHE_DIR names another folder"

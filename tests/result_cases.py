@@ -160,7 +160,7 @@ NUMBERS = {
 """Results that are a few numbers, without tables and pictures."""
 
 INPUTS = {
-    "DelayEquation", "Fault", "Flows", "Link", "Located", "Modes", "Network",
+    "DelayEquation", "Fault", "Flows", "Link", "Located", "MethodOfSteps", "Modes", "Network",
     "Progress", "Result", "Sampled", "ScenarioError", "Status", "SweepStatus", "SweepStopped",
     "Uniform", "Voice",
 }  # fmt: skip

@@ -327,7 +327,7 @@ MISTAKES = [
      "lags: expected a list of functions (t, y, params) -> lag"),
     (lambda: solve(history=jnp.ones(1)), TypeError, "history: expected a function (t, params) -> "),
     (lambda: solve(field=3), TypeError, "field: expected a function (t, y, z, params) -> dy/dt"),
-    (lambda: solve(mesh=0.01), ValueError, "mesh: expected Uniform or Located"),
+    (lambda: solve(mesh=0.01), ValueError, "mesh: expected Uniform, Located or MethodOfSteps"),
     (lambda: solve(lambda *_: jnp.ones(2)), ValueError,
      "field must return shapes (1,) like y, got"),
     (lambda: solve(y0=jnp.ones(3)), ValueError, "history must return shapes (3,) like y, got (1,)"),

@@ -11,7 +11,6 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from method_of_steps import MethodOfSteps
 
 import fluidcc as fc
 
@@ -232,7 +231,7 @@ PROBLEMS = (DELTA1, EH_B1, EH_D1, NEVES_FELDSTEIN, MACKEY_GLASS, TCP, SAMPLED)
 def main() -> None:
     """Print the error of every mesh on every problem."""
     for problem in PROBLEMS:
-        for mesh in (fc.Uniform(0.005), fc.Located(rtol=1e-8), MethodOfSteps(rtol=1e-10)):
+        for mesh in (fc.Uniform(0.005), fc.Located(rtol=1e-8), fc.MethodOfSteps(rtol=1e-10)):
             solution, error = problem.error(mesh)
             status = fc.Status(int(solution.status))
             result = f"error {error:.1e}" if status is fc.Status.ok else f"refused: {status.name}"

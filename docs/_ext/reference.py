@@ -84,7 +84,7 @@ GROUPS = (
     Group(
         "equations", "Delay equations",
         "Any delay equation, without a network: solved, and its stability judged.",
-        ("solve_dde", "Solution", "Status", "Uniform", "Located", "Modes",
+        ("solve_dde", "Solution", "Status", "Uniform", "Located", "MethodOfSteps", "Modes",
          "Sampled", "DelayEquation", "EquationEquilibrium"),
     ),
     Group(
@@ -95,7 +95,7 @@ GROUPS = (
 )  # fmt: skip
 
 BUILT_BY_HAND = frozenset(
-    ("Network", "Link", "Flows", "Voice", "Uniform", "Located", "Modes",
+    ("Network", "Link", "Flows", "Voice", "Uniform", "Located", "MethodOfSteps", "Modes",
      "Sampled", "DelayEquation", "Fault")
 )  # fmt: skip
 """Classes that users call themselves; all others are results."""

@@ -305,7 +305,7 @@ def integrate(
 def check_mesh(mesh: object) -> None:
     """Raise ValueError if `mesh` is no mesh."""
     if not isinstance(mesh, AbstractMesh):
-        raise ValueError(f"mesh: expected Uniform or Located, got {mesh!r}")
+        raise ValueError(f"mesh: expected Uniform, Located or MethodOfSteps, got {mesh!r}")
 
 
 def check_positive(name: str, value: Any) -> None:

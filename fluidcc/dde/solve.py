@@ -148,7 +148,7 @@ def solve_dde(
     modes
         Events that change a discrete mode.
     mesh
-        `Located(rtol=1e-6)` by default; `Uniform` for batches.
+        `Located(rtol=1e-6)` by default; `Uniform` for batches; `MethodOfSteps` as a check.
     batched
         Solve for every index along the leading axis of all leaves of `params`, in blocks that
         suit the processor's cache. All arrays of the solution get that axis first.

@@ -1,6 +1,11 @@
-"""Problems with known answers and an independent solver, which live with the validation scripts."""
+"""The problems with known answers, which live with the validation scripts."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[2] / "validation"))
+_PATH = Path(__file__).parents[2] / "validation" / "dde_problems.py"
+_SPEC = importlib.util.spec_from_file_location("dde_problems", _PATH)
+_MODULE = importlib.util.module_from_spec(_SPEC)
+sys.modules["dde_problems"] = _MODULE
+_SPEC.loader.exec_module(_MODULE)

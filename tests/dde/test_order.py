@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from method_of_steps import MethodOfSteps
 
 import fluidcc as fc
 
@@ -39,7 +38,7 @@ def test_adaptive_solver_agrees_where_modes_switch():
     p = hybrid.case("slow_start")
     end = 3.0
     ts = TIMES[TIMES < end]
-    right = hybrid.run(p, MethodOfSteps(rtol=1e-10, atol=1e-10), end=end, ts=ts)
+    right = hybrid.run(p, fc.MethodOfSteps(rtol=1e-10, atol=1e-10), end=end, ts=ts)
     found = hybrid.run(p, fc.Located(0.24 / 512, max_steps=30000), end=end, ts=ts)
     assert int(right.status) == fc.Status.ok
     scale = np.abs(np.asarray(right.y)).max(axis=0)

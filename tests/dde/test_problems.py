@@ -6,14 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from dde_problems import DELTA1, NEVES_FELDSTEIN, PROBLEMS, TCP
-from method_of_steps import MethodOfSteps
 
 import fluidcc as fc
 
 MESHES = [
     fc.Uniform(0.005),
     fc.Located(rtol=1e-8),
-    MethodOfSteps(diffrax.Dopri8(), rtol=1e-10, atol=1e-12),
+    fc.MethodOfSteps(diffrax.Dopri8(), rtol=1e-10, atol=1e-12),
 ]
 # a jump in the history or a sampling instant off the mesh costs the uniform mesh a step's length
 UNIFORM_ERROR = {"delta1": 2e-3, "sampled_exact": 1e-9}
@@ -59,7 +58,7 @@ def test_a_jump_is_seen_from_both_sides():
 
 def test_plain_equation_without_lags():
     given = {"lags": (), "params": 4.0, "ts": [1.0, 3.0]}
-    for mesh in (fc.Located(rtol=1e-9), fc.Uniform(0.01), MethodOfSteps(rtol=1e-10, atol=1e-12)):
+    for mesh in (fc.Located(rtol=1e-9), fc.Uniform(0.01), fc.MethodOfSteps(rtol=1e-10, atol=1e-12)):
         solution = fc.solve_dde(
             lambda t, y, z, p: {"x": y["v"], "v": -p * y["x"]}, lambda t, p: {"x": 1.0, "v": 0.0},
             0.0, 3.0, **given, mesh=mesh,
@@ -98,7 +97,7 @@ def solve(theta, mesh):
     return fc.solve_dde(field, lambda t, p: jnp.zeros(1), 0.0, END, **given)
 
 
-@pytest.mark.parametrize("mesh", [fc.Located(0.1), MethodOfSteps()], ids=["located", "steps"])
+@pytest.mark.parametrize("mesh", [fc.Located(0.1), fc.MethodOfSteps()], ids=["located", "steps"])
 def test_delayed_edge_has_its_closed_form(mesh):
     solution = solve(THETA, mesh)
     np.testing.assert_allclose(solution.y[0, 0], closed_form(THETA), rtol=1e-11)

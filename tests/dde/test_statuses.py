@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from method_of_steps import MethodOfSteps
 
 import fluidcc as fc
 
@@ -21,7 +20,7 @@ LAGS = {
 }
 SMALL_RING, UNIFORM = fc.Uniform(0.01, slots=64), fc.Uniform(0.01)
 LOCATED, FEW = fc.Located(0.05), fc.Located(0.05, max_steps=20)
-STEPS = MethodOfSteps()
+STEPS = fc.MethodOfSteps()
 
 
 @pytest.mark.parametrize(

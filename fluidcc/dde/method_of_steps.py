@@ -35,8 +35,8 @@ _TO_POWERS = np.linalg.inv(np.vander(_NODES, increasing=True))
 class MethodOfSteps(AbstractMesh):
     """Adaptive steps of a diffrax solver from breaking point to breaking point.
 
-    An independent check of the meshes of fluidcc. It is driven from Python: not for jit or vmap,
-    and lags must not vanish.
+    An independent check of the other meshes, and the one for equations without delay. It is
+    driven from Python: not for jit or vmap, and lags must not vanish.
 
     Parameters
     ----------
@@ -44,6 +44,16 @@ class MethodOfSteps(AbstractMesh):
         An explicit diffrax solver with dense output.
     rtol, atol
         Tolerances of its step-size control.
+
+    Examples
+    --------
+    >>> import fluidcc as fc
+    >>> found = fc.solve_dde(
+    ...     lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 2.0, lags=[lambda t, y, p: 1.0],
+    ...     ts=[2.0], mesh=fc.MethodOfSteps(),
+    ... )
+    >>> found.y.round(6).tolist()
+    [-0.5]
     """
 
     solver: diffrax.AbstractAdaptiveSolver = diffrax.Dopri8()
