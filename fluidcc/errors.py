@@ -127,7 +127,7 @@ MEANT: Mapping[str, str] = {
         " completion_times monte_carlo",
         "simulate_trains": "train trains",
         "fluctuations": "noise spectrum psd jitter variance stochastic",
-        "window_distributions": "windows window_distribution distribution histogram",
+        "window_distributions": "windows distribution histogram",
         "compare": "versus benchmark levels",
         "check_law": "check verify test_law law",
         "check_bounds": "bound bounds",

@@ -39,6 +39,10 @@ class MetricValues(Mapping[str, float]):
     def __getitem__(self, name: str, /) -> float:
         pass
 
+    def __getitem__(self, name: str, /) -> Any:
+        """The value of a metric."""
+        raise NotImplementedError
+
 
 Kept = Mapping[str, Mapping[str, MetricValues]]
 """Metrics as results have them: by ``links`` or ``flows``, their names, and the metric's."""
