@@ -116,7 +116,7 @@ def test_columns_of_latex_are_taken_by_name():
     found = made("Equilibrium")
     source = found.to_latex(columns=["queue", "link"])
     assert r"queue $q$ [packet] & link" in source and "tcp" not in source
-    with pytest.raises(ValueError, match=r"columns: expected names among link, .*, got 'quue'"):
+    with pytest.raises(ValueError, match=r"columns: expected columns among link, .*, got 'quue'"):
         found.to_latex(columns=["quue"])
 
 
