@@ -195,7 +195,7 @@ def test_those_whose_loop_has_ended_take_no_branches_in_its_body():
     ("operation", "said"),
     [
         (lambda x, i: jnp.sort(x), "cannot be made of 'sort'"),
-        (lambda x, i: x * jnp.argmax(x), "cannot be made of 'argmax'"),
+        (lambda x, i: x * jnp.argmax(x).astype(float), "cannot be made of 'argmax'"),
         (lambda x, i: x.astype(jnp.float32), "has numbers of float64, int32"),
         (lambda x, i: x.at[i].set(0.0), "cannot write to a computed index"),
         (lambda x, i: x.at[jnp.array([1, 1])].add(1.0), "cannot add twice to one index"),
