@@ -158,8 +158,7 @@ def build(classes: int, lanes: int, real: str, *flags: str) -> Any:
     found = compiler()
     if found is None:
         raise RuntimeError("no C compiler")
-    sums = ["-DCOMPENSATED"] if real == "float" else []
-    words = [f"-DREAL={real}", f"-DCLASSES={classes}", f"-DLANES={lanes}", *sums, *flags]
+    words = [f"-DREAL={real}", f"-DCLASSES={classes}", f"-DLANES={lanes}", *flags]
     with tempfile.TemporaryDirectory() as folder:
         library = str(Path(folder) / "loop.so")
         subprocess.run([found, *FLAGS, *words, str(SOURCE), "-o", library], check=True)

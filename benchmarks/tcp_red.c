@@ -6,7 +6,7 @@
      x'   = pole (q - x)
    Classical Runge-Kutta steps, first same as last; cubic Hermite interpolation of a history whose
    rows (W_k, q, x, 0, and step times their slopes) stand side by side for LANES trajectories.
-   Build with -DREAL=double -DCLASSES=1 -DLANES=32; -DCOMPENSATED adds compensated sums. */
+   Build with -DREAL=double -DCLASSES=1 -DLANES=32. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,10 +108,6 @@ int solve(int trajectories, long steps, long every, double length, int slots, co
             p.per_packet[l] = 1 / p.capacity[l];
             EACH_STATE p.before[s][l] = y[s][l] = start[s * (size_t)trajectories + lane];
         }
-#ifdef COMPENSATED
-        state lost;
-        memset(lost, 0, sizeof lost);
-#endif
         memset(ring, 0, sizeof(real) * slots * LANES * ROW);
         field(&p, ring, 0, mask, 0, 0, step, per_step, y, k1);
         write_row(ring, 0, y, k1);
@@ -125,13 +121,7 @@ int solve(int trajectories, long steps, long every, double length, int slots, co
             field(&p, ring, at, mask, first, 1, step, per_step, z, k4);
             EACH_STATE EACH_LANE {
                 real rise = (k1[s][l] + 2 * (k2[s][l] + k3[s][l]) + k4[s][l]) * (real)(1.0 / 6);
-#ifdef COMPENSATED
-                real due = rise - lost[s][l], sum = y[s][l] + due;
-                lost[s][l] = (sum - y[s][l]) - due;
-                y[s][l] = sum;
-#else
                 y[s][l] += rise;
-#endif
             }
             field(&p, ring, at, mask, first, 1, step, per_step, y, k1);
             write_row(ring, (int)((n + 1) & mask), y, k1);

@@ -48,7 +48,7 @@ def depends_on_step(trains: TrainRuns) -> str:
 
     The course of such a network hangs on details that a step does not resolve.
     """
-    if trains.step_error is None:
+    if trains.step_error is None or trains.step_ci95 is None:
         return ""
     for name, link in trains.mean["links"].items():
         mean = link["number_in_system_mean"]
