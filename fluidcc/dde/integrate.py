@@ -129,10 +129,12 @@ def sequential(function: Callable[..., Any], *args: Any) -> Any:
     slowest. Tangents of one trajectory are vectorised.
     """
     leaves, structure = jax.tree.flatten(args)
-    form = jax.tree.structure(jax.eval_shape(function, *args))
+    forms = []  # known once it was traced, which takes longer than all else that is done here
 
     def plain(*leaves: Array) -> tuple[Array, ...]:
-        return tuple(jax.tree.leaves(function(*jax.tree.unflatten(structure, leaves))))
+        results, form = jax.tree.flatten(function(*jax.tree.unflatten(structure, leaves)))
+        forms.append(form)
+        return tuple(results)
 
     flat = jax.custom_batching.custom_vmap(plain)
 
@@ -150,7 +152,8 @@ def sequential(function: Callable[..., Any], *args: Any) -> Any:
         result = lax.map(call_one, moving) if moving else plain(*leaves)
         return result, (bool(moving),) * len(result)
 
-    return jax.tree.unflatten(form, flat(*leaves))
+    results = flat(*leaves)
+    return jax.tree.unflatten(forms[0], results)
 
 
 def devices_for(values: Any) -> Devices:

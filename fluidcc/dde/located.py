@@ -304,6 +304,7 @@ def _refine(
         stuck = (state.share < _FEW) & (error > 0.5 * state.error)
         return Refined(run, values, state.step / factor, factor, each, error, first, met, stuck)
 
+    integrate = jax.jit(integrate, inline=True)  # traced once, for shapes and in the loop
     infinite = jnp.full_like(step, jnp.inf)
     shapes = jax.eval_shape(integrate, step, infinite)
     blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

@@ -42,9 +42,10 @@ def test_a_folder_that_cannot_be_written_is_told(run, monkeypatch, tmp_path):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-def test_a_cache_of_another_user_is_not_good(run, tmp_path):
-    base = tmp_path / "cache/fluidcc"
-    base.mkdir(parents=True)
+def test_a_cache_of_another_user_is_not_good(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
+    base = tmp_path / "fluidcc"
+    base.mkdir()
     os.chown(base, 12345, 12345)
     code, _, err = run("doctor")
     assert code == 3 and f"folder: {base}; it belongs to another user" in err

@@ -102,7 +102,8 @@ def test_roots_solve_the_equation_derived_by_hand(g: float, stable: bool):
 
 @pytest.mark.parametrize("delay", ["explicit", "fifo"])
 def test_the_fluid_settles_there(delay: str):
-    run = fc.simulate(fc.replace(single(), {"model.delay": delay}), until=40.0, points=[40.0])
+    net = fc.replace(single(), {"model.delay": delay})
+    run = fc.simulate(net, until=40.0, points=[40.0], mesh=fc.Uniform())
     assert run.links["bottleneck"].queue[0] == pytest.approx(4 * ALPHA, rel=1e-3)
 
 

@@ -37,7 +37,7 @@ TEXT = (Path(__file__).parents[2] / "docs/papers/verdicts.json").read_text(encod
 KEPT = {row["id"]: row for row in json.loads(TEXT)["claims"]}
 AGAIN = {
     "becn": ("BECN-08", "BECN-09"),
-    "bmcc": ("BMCC-27", "BMCC-31"),
+    "bmcc": ("BMCC-27", "BMCC-30"),
     "ecn_mod": ("EMOD-03", "EMOD-06"),
     "mark_front": ("MF-05", "MF-12", "MF-15"),
     "rwm": ("RWM-14",),

@@ -19,12 +19,11 @@ def load_factors(runs: Runs, k: int = 0) -> tuple[np.ndarray, np.ndarray]:
     net = runs.experiment.net(k)
     link: Any = net.links[0]
     name, period = net.link_names[0], float(link.queue.t_p)
-    found = {
-        key: runs.series(k, f"link_{key}", name)
-        for key in ("system", "busy", "drop_rate", "average")
-    }
-    times = found["system"][0]
-    system, busy, drops, average = (values for _, values in found.values())
+    times, system = runs.series(k, "link_number_in_system", name)
+    busy, drops, average = (
+        runs.series(k, f"link_{key}", name)[1]
+        for key in ("utilization_sampled", "drop_rate", "average")
+    )
     step = times[1] - times[0]
     each = round(period / step)
     count = (len(times) - 1) // each
