@@ -112,8 +112,8 @@ MEANT: Mapping[str, str] = {
     word: name
     for name, words in {
         "bode": "nyquist frequency_response transfer_function tf bode_nyquist",
-        "stability": "margins gain_margin phase_margin delay_margin roots eigenvalues poles rlocus"
-        " root_locus spectral_abscissa",
+        "stability": "margins margin gain_margin phase_margin delay_margin roots eigenvalues poles"
+        " rlocus root_locus spectral_abscissa",
         "crossings": "hopf bifurcation bifurcations",
         "cycle": "limit_cycle limitcycle floquet period amplitude phase_portrait",
         "stability_map": "map region regions stability_region chart",

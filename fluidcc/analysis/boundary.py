@@ -57,7 +57,8 @@ class BoundaryCurve:
     unstable side, NaN where not located) or `status` (beyond it the equilibrium is not smooth or
     there is none; the frequency is NaN). Of the last two `reason` names the change, such as
     ``average queue passes max_th``. `below` and `above` are the numbers of unstable roots on the
-    two sides, None where undetermined, `certified` if proven on both at the checked points. `ends`
+    two sides, None where undetermined, `certified` if proven on both at the checked points; `side`
+    is that of `above`, such as ``lower flow.n``, empty if it is not known. `ends`
     is why the curve ends: `closed`, `edge` of the range, `non-smooth` (a corner or a bound, or an
     equilibrium of another status), `zero frequency`, `meets` another curve, `same stability` (on
     both sides of a corner, from there on), or `lost` (it could not be followed).
@@ -72,6 +73,7 @@ class BoundaryCurve:
     certified: bool
     ends: tuple[str, str]
     reason: str = ""
+    side: str = ""
 
     @property
     def closed(self) -> bool:
@@ -139,13 +141,23 @@ class Boundary(Result):
 
         x, y = self.paths
         number = [np.full(len(c.x), k) for k, c in enumerate(self.curves)]
-        kind = [np.full(len(c.x), c.kind) for c in self.curves]
+
+        def each(name: str) -> list[Array]:
+            return [np.full(len(c.x), getattr(c, name)) for c in self.curves]
+
+        def counts(name: str) -> list[Array]:
+            return [np.nan_to_num(v.astype(float), nan=-1.0).astype(int) for v in each(name)]
+
         columns = {
             "curve": (np.zeros(0, int), number, about("curve")),
             x: (np.zeros(0), [c.x for c in self.curves], about_parameter(x, self.units[0])),
             y: (np.zeros(0), [c.y for c in self.curves], about_parameter(y, self.units[1])),
             "frequency": (np.zeros(0), [c.frequency for c in self.curves], about("frequency")),
-            "kind": (np.zeros(0, "U6"), kind, about("kind")),
+            "kind": (np.zeros(0, "U6"), each("kind"), about("kind")),
+            "reason": (np.zeros(0, "U1"), each("reason"), about("reason")),
+            "below": (np.zeros(0, int), counts("below"), about("below")),
+            "above": (np.zeros(0, int), counts("above"), about("above")),
+            "side": (np.zeros(0, "U1"), each("side"), about("side")),
         }
         variables: dict[str, Any] = {
             name: ("vertex", np.concatenate([none, *each]), attributes)
@@ -224,7 +236,7 @@ def boundary(
         found, unexplained = search(plane, cells)
     cut = [piece for curve in found for piece in pieces(plane, curve, found)]
     curves = [c for c in cut if c.below == 0] + _regime_lines(plane, cells.breaks)
-    further = [c for c in cut if c.below]
+    curves, further = _named(curves, x, y), _named([c for c in cut if c.below], x, y)
     faults = _faults(len(unexplained), [*curves, *further])
     counts = [float(s.unstable) if s.smooth else np.nan for s in cells.all_nodes()]
     message = "; ".join([*faults, *_undetermined(cells)])
@@ -335,6 +347,7 @@ _STEP, _SHORTEST = 0.06, 2e-3  # along a change of regime
 _WIDTH = 1e-6  # in the plane: how closely both sides of a change of regime are known
 _MOST = 200
 _CLOSE = 1e-5  # in the plane: to the boundary of a population
+_NEAR = 1e-4  # in the plane: to where a curve of critical roots meets a change of regime
 _ON_LINE = 0.03  # in the plane: changes of regime that lie on a line already followed
 
 
@@ -462,7 +475,24 @@ def _count_sides(
     below, above, certified = seen[0] if seen else (0, weight, False)
     certified &= all(s == (below, above, True) for s in seen) and above == below + weight
     kind, frequency = "fold" if weight == 1 else "hopf", np.array([p.frequency for p in points])
-    return BoundaryCurve(*plane.columns(places), frequency, kind, below, above, certified, ends)
+    middle = points[len(points) // 2]
+    return BoundaryCurve(
+        *plane.columns(places), frequency, kind, below, above, certified, ends,
+        side=_side(middle.growth),
+    )  # fmt: skip
+
+
+def _named(curves: list[BoundaryCurve], x: str, y: str) -> list[BoundaryCurve]:
+    """Curves whose sides have the paths of the parameters."""
+    paths = {"lower x": f"lower {x}", "higher x": f"higher {x}", "lower y": f"lower {y}",
+             "higher y": f"higher {y}"}  # fmt: skip
+    return [dataclasses.replace(c, side=paths[c.side]) for c in curves]
+
+
+def _side(way: Array) -> str:
+    """The side to which a direction in the plane points, by the parameter that changes more."""
+    axis = int(np.argmax(np.abs(way)))
+    return f"{'higher' if way[axis] > 0 else 'lower'} {'xy'[axis]}"
 
 
 def _sides(
@@ -513,28 +543,54 @@ def _regime_curves(
     """A line along a change of regime; the end of smooth equilibria is cut where the number of
     unstable roots beside it changes.
     """
-    places = np.array([_middle(pair) for pair in sides])
     change = sides[len(sides) // 2][0].change_to(sides[len(sides) // 2][1])
     if all(s.smooth for s in sides[0]):
         worse = [a if a.unstable else b for a, b in sides]
         right = [s.roots[np.real(s.roots) > 0][:1] for s in worse]
         frequency = np.array([abs(r[0].imag) if len(r) else np.nan for r in right])
         count, proven = worse[len(worse) // 2].unstable, all(s.certified for p in sides for s in p)
-        columns = plane.columns(places)
-        return [BoundaryCurve(*columns, frequency, "jump", 0, count, proven, ends, change)]
-    smooth = [a if a.smooth else b for a, b in sides]
-    cuts = [k for k in range(1, len(sides)) if smooth[k].unstable != smooth[k - 1].unstable]
-    out = []
-    for first, last in itertools.pairwise([0, *cuts, len(sides)]):
-        columns = plane.columns(places[max(first - 1, 0) : last])
-        proven, unknown = (
-            all(s.certified for s in smooth[first:last]),
-            np.full(len(columns[0]), np.nan),
+        a, b = sides[len(sides) // 2]
+        columns = plane.columns(np.array([_middle(pair) for pair in sides]))
+        side = _side(b.t - a.t if b.unstable else a.t - b.t)
+        return [BoundaryCurve(*columns, frequency, "jump", 0, count, proven, ends, change, side)]
+    out, run = [], sides[:1]
+    for before, after in itertools.pairwise(sides):
+        if _smooth(before).unstable != _smooth(after).unstable:
+            last, first = _where_count_changes(plane, before, after)
+            out.append([*run, last])
+            run = [first]
+        run.append(after)
+    ends_of_runs = itertools.pairwise([ends[0], *["meets"] * len(out), ends[1]])
+    curves = []
+    for pairs, own in zip([*out, run], ends_of_runs, strict=True):
+        columns = plane.columns(np.array([_middle(pair) for pair in pairs]))
+        proven = all(_smooth(pair).certified for pair in pairs)
+        a, b = pairs[len(pairs) // 2]
+        side, count = _side(b.t - a.t if a.smooth else a.t - b.t), _smooth(pairs[-1]).unstable
+        nothing = np.full(len(pairs), np.nan)
+        curves.append(
+            BoundaryCurve(*columns, nothing, "status", count, None, proven, own, change, side)
         )
-        own = ("meets" if first else ends[0], "meets" if last < len(sides) else ends[1])
-        count = smooth[first].unstable
-        out.append(BoundaryCurve(*columns, unknown, "status", count, None, proven, own, change))
-    return out
+    return curves
+
+
+def _smooth(pair: tuple[Spot, Spot]) -> Spot:
+    """That of the two sides which has a linearisation."""
+    return pair[0] if pair[0].smooth else pair[1]
+
+
+def _where_count_changes(
+    plane: Plane, before: tuple[Spot, Spot], after: tuple[Spot, Spot]
+) -> tuple[tuple[Spot, Spot], tuple[Spot, Spot]]:
+    """Two neighbours of a line, moved together to where the number of unstable roots changes."""
+    while (reach := float(np.linalg.norm(_middle(after) - _middle(before)))) > _NEAR:
+        here, way = (_middle(before) + _middle(after)) / 2, _middle(after) - _middle(before)
+        pair = _pair(plane, here, way / reach, before, reach)
+        if pair is None:
+            break
+        same = _smooth(pair).unstable == _smooth(before).unstable
+        before, after = (pair, after) if same else (before, pair)
+    return before, after
 
 
 def _near(p: Array, place: Array) -> bool:

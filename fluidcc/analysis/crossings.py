@@ -148,8 +148,16 @@ class Crossings(Result):
                     "criticality": [c or "" for c in column("criticality")],
                 }.items()
             }
-            | {"value": ("crossing", column("value"), about_parameter(self.path, self.unit))},
-            attrs={"path": self.path, "low": self.low, "high": self.high},
+            | {self.path: ("crossing", column("value"), about_parameter(self.path, self.unit))},
+            attrs={
+                "path": self.path,
+                "low": self.low,
+                "high": self.high,
+                "stable_at_low": -1 if self.stable_at_low is None else int(self.stable_at_low),
+                "without_equilibrium": [
+                    f"{gap.low:g} to {gap.high:g}: {gap.status}" for gap in self.without_equilibrium
+                ],
+            },
         )
 
 

@@ -163,7 +163,9 @@ def evaluate(task: Task, verb: Callable[..., Any], doing: str, grid: bool = Fals
 
 
 def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
-    """Print, write and draw a result; exit with 3 if some points failed.
+    """Write, draw and print a result; exit with 3 if some points failed.
+
+    Files come first: a reader that closes the output, such as `head`, costs none.
 
     Parameters
     ----------
@@ -176,6 +178,12 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
     """
     points = result.to_dict()["points"] if task.axes else [{"set": {}, **result.to_dict()}]
     points = [{**p, "set": {**task.typed, **p["set"]}} for p in points]
+    failures, unsaved = _failures(task, result), None
+    if len(failures) < len(points) or not task.axes:
+        try:
+            _save(task, result)
+        except (MemoryError, ValueError) as error:
+            unsaved = error
     if task.json:
         whole = {"points": points} if task.axes or listed else result.to_dict()
         print_json(whole)
@@ -185,12 +193,11 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
         show(result)
     if task.net is not None:
         advise(task.net, points)
-    failures = _failures(task, result)
-    if len(failures) < len(points) or not task.axes:
-        with report_faults():  # the one JSON object is printed
-            _save(task, result)
     for line in failures:
         typer.echo(line, err=True)
+    if unsaved is not None:
+        with report_faults():  # the one JSON object is printed
+            raise unsaved
     if failures:
         raise typer.Exit(SOME_FAILED)
 

@@ -26,6 +26,7 @@ class Initial(NamedTuple):
     queue_laws: tuple[tuple[float, ...], ...]  # state of each
     windows: np.ndarray  # packet
     rtts: np.ndarray  # s
+    marks: np.ndarray  # probability
     memories: dict[int, np.ndarray]  # by group: of each flow's window law, without the window
 
 
@@ -38,7 +39,7 @@ def find_initial(plan: Plan, find: Callable[[Network], Any]) -> Initial:
     if not hasattr(point, "op"):
         given = type(point).__name__
         raise PacketError(f"initial: expected fluidcc.equilibrium, got a function with a {given}")
-    windows, rtts = np.full((2, len(plan.flows)), np.nan)
+    windows, rtts, marks = np.full((3, len(plan.flows)), np.nan)
     memories = {}
     for k, (name, flows) in enumerate(zip(net.flow_names, net.flows, strict=True)):
         if flows.feedback.loads:
@@ -56,6 +57,7 @@ def find_initial(plan: Plan, find: Callable[[Network], Any]) -> Initial:
         counts = np.broadcast_to(np.asarray(flows.n, float), each).astype(int)
         windows[own] = np.repeat(np.maximum(found.window, 1.0), counts)
         rtts[own] = np.repeat(found.rtt, counts)
+        marks[own] = np.repeat(np.broadcast_to(found.mark_probability, each), counts)
         memories[k] = np.repeat(
             _memory(flows.window, point.op.senders[k].law, each), counts, axis=0
         )
@@ -64,7 +66,7 @@ def find_initial(plan: Plan, find: Callable[[Network], Any]) -> Initial:
         begun = numbers_of(link.queue.in_packets(float(link.buffer)).start(float(found.average)))
         state = numbers_of(law)
         states.append(state if len(state) == len(begun) else begun)
-    return Initial(tuple(states), windows, rtts, memories)
+    return Initial(tuple(states), windows, rtts, marks, memories)
 
 
 def _memory(law: Any, state: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -78,13 +80,15 @@ def _memory(law: Any, state: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 def put_acks(simulation: "Simulation", initial: Initial, times: np.ndarray) -> int:
     """Put a window of ACKs for each flow on the last wire to its sender, evenly over the shortest
-    round trip without queues of those that share a wire, before which no other ACK can arrive.
+    round trip without queues of those that share a wire, before which no other ACK can arrive. If
+    receivers echo marks, they bring those of the equilibrium: else windows grow for a round trip.
 
     Returns how many packets are taken; writes into `times` when the wires first deliver one [s].
     """
     flows, plans = simulation.flows, simulation.plan.flows
     own = np.flatnonzero(np.isfinite(initial.windows))
-    phases = uniform(stream_key(simulation.seed, "start", own.astype(np.uint64)))
+    keys_of = stream_key(simulation.seed, "start", own.astype(np.uint64))
+    phases = uniform(keys_of)
     wires = np.array([simulation.home(int(k)) for k in own], int)
     shortest: dict[Any, float] = {}  # of all that may share a wire, with elision or without
     keys = [(bool(p.back), p.home_delay if p.back else p.return_delay) for p in plans]
@@ -101,6 +105,9 @@ def put_acks(simulation: "Simulation", initial: Initial, times: np.ndarray) -> i
         sequence = np.concatenate([np.arange(count) for count in counts])
         when = (sequence + np.repeat(phases[wires == entity], counts)) * shortest[keys[sharing[0]]]
         when /= np.repeat(counts, counts)
+        draws = uniform(np.repeat(keys_of[wires == entity], counts), sequence.astype(np.uint64) + 2)
+        echo = simulation.groups["ecn_echo"][flows["group"][flow]] == 1
+        flags = r.ACK | r.ECE * (echo & (draws < initial.marks[flow]))
         order = np.argsort(when, kind="stable")
         flow, sequence, when = flow[order], sequence[order], when[order]
         wire = simulation.wires[simulation.entities["index"][entity]]
@@ -108,7 +115,10 @@ def put_acks(simulation: "Simulation", initial: Initial, times: np.ndarray) -> i
         rows["arrives"], rows["since"] = when, when - wire["delay"]
         rows["flow"], rows["sequence"], rows["identity"] = flow, sequence, sequence
         rows["sent"], rows["delay"] = when - initial.rtts[flow], initial.rtts[flow] - wire["delay"]
-        rows["flags"], rows["size"] = r.ACK, simulation.groups["ack_size"][flows["group"][flow]]
+        rows["flags"], rows["size"] = (
+            flags[order],
+            simulation.groups["ack_size"][flows["group"][flow]],
+        )
         wire["head"], wire["tail"], wire["count"] = taken, taken + len(when) - 1, len(when)
         times[entity] = when[0]
         taken += len(when)

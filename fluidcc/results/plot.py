@@ -5,7 +5,9 @@ from importlib.resources import as_file, files
 from typing import Any
 
 from matplotlib import rc_context
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from fluidcc.result import WIDTH, Result, View
 from fluidcc.results.axes import narrow
@@ -57,6 +59,8 @@ def plot(*results: Any, width: float = WIDTH) -> Figure:
         parts = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
         for part, view in zip(parts, shown, strict=True):
             view.draw(part)
+        for line in figure.findobj(Line2D):  # else C0, C1 ... are those at the time of saving
+            line.set_color(to_rgba(line.get_color()))
     return figure
 
 

@@ -36,7 +36,7 @@ def stream_key(seed: int, purpose: str, index: Any) -> Any:
     return _mix((key + (index + 1) * _GAMMA) & _MASK)
 
 
-def uniform(key: Any, draw: int = 1) -> Any:
+def uniform(key: Any, draw: Any = 1) -> Any:
     """Draw number `draw` of a stream, in [0, 1); one of each stream for an array of keys."""
     return (_mix((key + draw * _GAMMA) & _MASK) >> 11) * _STEP
 

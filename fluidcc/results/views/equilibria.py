@@ -344,7 +344,7 @@ def draw_nyquist(ax: "Axes", result: Any, curves: Sequence[LoopCurve]) -> None:
     _mark_margins(ax, result)
     ax.set(xlim=_VIEW[0], ylim=_VIEW[1], aspect="equal")
     ax.set(xlabel="real part of the loop gain", ylabel="imaginary part of the loop gain")
-    ax.legend(loc="upper left", fontsize=6)
+    legend_above(ax)
 
 
 def _mark_margins(ax: "Axes", result: Any) -> None:
@@ -475,8 +475,7 @@ class CrossingsView(View):
         )  # fmt: skip
         for c in result.crossings:
             numbers = (Number(c.value, 10), Number(c.frequency, 8), period(c.frequency))
-            kind = c.criticality or (c.reason or "non-smooth" if c.jump else DASH)
-            changes.add_row(*numbers, c.becomes, kind)
+            changes.add_row(*numbers, c.becomes, _kind_of(c))
         if result.crossings:
             out.append(changes)
             out += lines(_NON_SMOOTH * any(c.jump for c in result.crossings))
@@ -519,11 +518,11 @@ class CrossingsView(View):
         for gap in result.without_equilibrium:
             ends = axis.values((gap.low, gap.high))
             word = f"undetermined ({gap.status})"
-            ax.axvspan(*ends, color=_UNKNOWN, linewidth=0, zorder=0, label=word)
+            grey = _NOTHING if gap.status == "none" else _UNKNOWN
+            ax.axvspan(*ends, color=grey, linewidth=0, zorder=0, label=word)
         for c in result.crossings:
             (value,) = axis.values((c.value,))
-            kind = ", ".join(filter(None, ["Hopf" if c.frequency else "fold", c.criticality]))
-            word, style = (c.reason or "change of regime", "C1s") if c.jump else (kind, "C0o")
+            word, style = _kind_of(c), "C1s" if c.jump else "C0o"
             ax.axvline(value, color=style[:2], linewidth=0.8)
             ax.plot(value, math.nan if c.frequency is None else c.frequency, style, label=word)
         fit_scale(ax, low, high, "x", DECADE)
@@ -535,6 +534,13 @@ class CrossingsView(View):
         label = wrapped(axis.label, width_of(ax))
         ax.set(xlabel=label, ylabel="frequency [rad/s]")
         legend_above(ax)
+
+
+def _kind_of(crossing: Any) -> str:
+    """The kind of a change of stability."""
+    if crossing.jump:
+        return crossing.reason or _KINDS["jump"]
+    return ", ".join(filter(None, ["Hopf" if crossing.frequency else "fold", crossing.criticality]))
 
 
 def _stretches(result: Any) -> list[tuple[float, float, bool]]:
@@ -571,7 +577,7 @@ class BoundaryView(View):
                 c.reason or _KINDS[c.kind], str(len(c.x)),
                 span(c.x.tolist()), span(c.y.tolist()),
                 span(known) if known else DASH,
-                f"{c.below} | {'undetermined' if c.above is None else c.above}",
+                _both_sides(c),
                 "closed" if c.closed else ", ".join(dict.fromkeys(_ENDS[end] for end in c.ends)),
             )  # fmt: skip
         out += lines(result.message, tone="bold")
@@ -618,8 +624,14 @@ class BoundaryView(View):
         legend_above(ax)
 
 
+def _both_sides(curve: Any) -> str:
+    """The unstable roots on both sides of a curve, and which side has more, or is unknown."""
+    above = "undetermined" if curve.above is None else curve.above
+    return f"{curve.below} | {above}{f' at {curve.side}' if curve.side else ''}"
+
+
 _JUMPS = (1, 4, 6, 2)  # colours of changes of regime
-_UNSTABLE, _UNKNOWN = "#fbe3d6", "0.85"
+_UNSTABLE, _UNKNOWN, _NOTHING = "#fbe3d6", "0.85", "0.72"
 _FINE = 400  # points each way at which a region is shaded
 
 
@@ -671,7 +683,7 @@ def _shade(ax: "Axes", result: Any, scales: Sequence[float]) -> None:
             shown = np.where(parts == part, nearest(known), shown)
     near = nearest(shown)
     shown = np.where(shown >= 0, shown, np.where(free, np.array([1, 0, 2])[near], near))
-    colours = {"stable": STABLE, "unstable": "white", "undetermined": _UNKNOWN}
+    colours = {"stable": STABLE, "unstable": _UNSTABLE, "undetermined": _UNKNOWN}
     edges = [
         np.array([s.value(t) for t in np.linspace(0, 1, _FINE)]) / scale
         for s, scale in zip(ends, scales, strict=True)
