@@ -8,6 +8,7 @@ verb that another one calls is silent, unless it is called in a `part` for a ver
 import contextlib
 import contextvars
 import functools
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -73,7 +74,7 @@ class Clock:
 
 
 class _Listener:
-    """Passes shares on that do not go back."""
+    """Passes shares on that do not go back, to a function that has not raised."""
 
     def __init__(self, show: Callable[[float], object]) -> None:
         self.show, self.last = show, 0.0
@@ -81,7 +82,11 @@ class _Listener:
     def __call__(self, share: float) -> None:
         if share >= self.last:
             self.last = float(share)
-            self.show(share)
+            try:
+                self.show(share)
+            except BaseException:
+                self.last = math.inf
+                raise
 
 
 class _Range(NamedTuple):

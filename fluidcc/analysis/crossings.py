@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _DEEPEST = 9  # halvings of a cell while its roots cannot be matched
 _DOUBT = 0.1  # of a root's way: largest misfit between its velocities and its ends
 _CLOSE = 1e-7  # of the range: to a crossing of a population
+_EDGE = 1e-4  # of the range: to where a population has no equilibrium
 _PLACED, _SAMPLED, _FOLLOWED = 0.3, 0.6, 0.9  # finished shares after steps of the search
 _GRAZE = 0.1  # of a root's way: how near the axis a turning point is looked at closely
 
@@ -258,18 +259,33 @@ def _of_population(
             becomes = "unstable" if above > below else "stable"
             value = scale.value(float(place[0]))
             found.append(Crossing(value, frequency, becomes, below, above))
-    gaps, known = [], [scan.at(t) for t in places]
-    for status, group in itertools.groupby(
-        zip(places, known, strict=True), lambda pair: "" if pair[1].margins else pair[1].status
-    ):
-        unknown = [scale.value(float(t[0])) for t, _ in group]
-        if status:
-            gaps.append(Gap(unknown[0], unknown[-1], status))
+
+    def status(t: float) -> str:
+        """The status of the equilibrium, empty where stability is known."""
+        found = scan.at(np.array([t]))
+        return "" if found.margins else found.status
+
+    def changes_of_status(a: float, b: float) -> list[float]:
+        if status(a) == status(b):
+            return []
+        if b - a < _EDGE:
+            return [a, b]
+        middle = (a + b) / 2
+        return changes_of_status(a, middle) + changes_of_status(middle, b)
+
+    known = [float(t[0]) for t in places]
+    edges = (changes_of_status(a, b) for a, b in itertools.pairwise(known))
+    every = sorted({*known, *itertools.chain(*edges)})
+    gaps = []
+    for name, group in itertools.groupby(every, status):
+        inside = [scale.value(t) for t in group]
+        if name:
+            gaps.append(Gap(inside[0], inside[-1], name))
     changes = tuple(c for c in found if turns(c.below, c.above))
     return Crossings(
         path, unit_of(net, path), *ends, changes,
         tuple(c for c in found if c not in changes), tuple(gaps),
-        known[0].stable, certified=False, net=net,
+        scan.at(places[0]).stable, certified=False, net=net,
     )  # fmt: skip
 
 

@@ -19,7 +19,17 @@ from fluidcc.results.axes import (
     width_of,
     wrapped,
 )
-from fluidcc.results.blocks import Block, Cell, Column, Measured, Number, Table, in_unit, parameter
+from fluidcc.results.blocks import (
+    Block,
+    Cell,
+    Column,
+    Measured,
+    Number,
+    Table,
+    in_unit,
+    lines,
+    parameter,
+)
 from fluidcc.results.export import columns, scaled, with_unit
 from fluidcc.results.views.equilibria import root
 from fluidcc.results.views.runs import COLUMNS
@@ -94,7 +104,7 @@ class SweepView(View):
         return next(found.view.interval for found in results if isinstance(found, Result))
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """The points with their few numbers."""
+        """The points with their few numbers, and why some have none."""
         result, points = self.found, self.found.points[:rows]
         columns: dict[Column, Sequence[Cell]] = {
             parameter(path, result.units[path]): [Number(point.set[path]) for point in points]
@@ -105,12 +115,15 @@ class SweepView(View):
             columns[Column("status")] = statuses
         for name, measured in self._measured(points).items():
             unit, numbers = in_unit(measured[0].unit, *measured)
-            columns[Column(name, unit)] = numbers
+            if any(m.value is not None and m.value == m.value for m in measured):
+                columns[Column(name, unit)] = numbers
         out = Table(
             f"{len(result.points)} points", tuple(columns), [*zip(*columns.values(), strict=True)]
         )
         out.hidden = len(result.points) - len(points)
-        return [out]
+        refused = [p for p in points if p.status == "refused"]
+        reasons = dict.fromkeys(f"refused: {p.result.message}" for p in refused)
+        return [out, *(line for reason in reasons for line in lines(reason))]
 
     def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
         """The numbers of a point by quantity and level of description."""
