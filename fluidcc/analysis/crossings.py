@@ -209,8 +209,8 @@ def crossings(
     >>> fc.crossings(fc.load("hollot2001/slow"), "link.queue.w_q", 1e-5, 1e-3)
     At the low end: stable (certified)
     Changes of stability
-    link.queue.w_q   frequency [rad/s]  period [s]  becomes            kind
-    0.0001048512513          1.3415397      4.6836  unstable  supercritical
+    link.queue.w_q   frequency [rad/s]  period [s]  becomes   kind
+    0.0001048512513          1.3415397      4.6836  unstable  Hopf, supercritical
     """
     ends = ends_of(net, path, low, high, "crossings")
     plane = Plane(family(net, [path], "crossings"), (scale_of(*ends),))
