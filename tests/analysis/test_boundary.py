@@ -221,7 +221,10 @@ def test_smooth_equilibria_end_where_the_average_passes_max_th():
     assert (curve.below, curve.above, curve.ends) == (0, None, ("edge", "edge"))
     filled = net.links[0].capacity * curve.y + net.links[0].queue.max_th
     np.testing.assert_allclose(curve.x * np.sqrt(2 / 0.1), filled, rtol=1e-5)
-    assert "0 | undetermined at higher flow.n" in repr(found) and found.to_dict()["curves"][0]["above"] is None
+    assert (
+        "0 | undetermined at higher flow.n" in repr(found)
+        and found.to_dict()["curves"][0]["above"] is None
+    )
 
 
 def test_equations_without_an_equilibrium_are_gaps():
