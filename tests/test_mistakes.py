@@ -282,7 +282,7 @@ MISTAKES = [
     (lambda: fc.number_at(NET, "flow.windw"), fc.ScenarioError, "did you mean 'flow.window.law'"),
     (lambda: fc.simulate(NET, until=-1), ValueError, "until: expected a time in (0, 1e+09] s, got"),
     (lambda: fc.simulate(NET, until="60 B"), ValueError, "until: expected a number in s, or text"),
-    (lambda: fc.simulate(NET, until=5, mesh="x"), ValueError, "mesh: expected Uniform, Located or Met"),
+    (lambda: fc.simulate(NET, until=5, mesh="x"), ValueError, "mesh: expected Uniform, Located"),
     (lambda: fc.simulate_packets(NET, until=5, seeds=5), ValueError, "a list of whole numbers"),
     (lambda: fc.simulate_packets(NET, until=5, seeds=range(10**12)), ValueError, "at most 1000000"),
     (lambda: fc.simulate_packets(NET, until=5, seeds=[]), ValueError, "different whole numbers"),
