@@ -97,6 +97,17 @@ def _integer_pow(emit: Lowering, operands: list[Any], equation: Any) -> list[Any
     return [np.array(powers, object).reshape(out.shape)]
 
 
+def _polynomial(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+    out = equation.outvars[0].aval
+    x, *coefficients = (np.broadcast_to(v, out.shape).ravel() for v in operands)
+    value = coefficients.pop().copy()
+    for coefficient in reversed(coefficients):
+        for k, (base, added) in enumerate(zip(x, coefficient, strict=True)):
+            product = emit.binary("mul", value[k], base, out.dtype)
+            value[k] = emit.binary("add", product, added, out.dtype)
+    return [value.reshape(out.shape)]
+
+
 def _select_n(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
     out = equation.outvars[0].aval
     which, *cases = (np.broadcast_to(operand, out.shape).ravel() for operand in operands)
@@ -496,6 +507,7 @@ _SPECIAL: dict[str, Callable[..., list[Any]]] = {
     "gather": _gather,
     "integer_pow": _integer_pow,
     "iota": _iota,
+    "polynomial": _polynomial,  # JAX 0.12
     "round": _round,
     "scan": _scan,
     "scatter": _scatter,
