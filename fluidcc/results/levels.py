@@ -44,16 +44,16 @@ _STEADY = 0.1  # relative change of a queue that twice the step may bring
 
 
 def depends_on_step(trains: TrainRuns) -> str:
-    """Which queue of more than a packet twice the step changes, beyond chance; empty if none.
+    """Which queue, of more than a waiting packet, twice the step changes beyond chance; else empty.
 
     The course of such a network hangs on details that a step does not resolve.
     """
     if trains.step_error is None or trains.step_ci95 is None:
         return ""
     for name, link in trains.mean["links"].items():
-        mean = link["number_in_system_mean"]
-        error = trains.step_error["links"][name]["number_in_system_mean"]
-        chance = trains.step_ci95["links"][name]["number_in_system_mean"]
+        mean = link["queue_mean"]
+        error = trains.step_error["links"][name]["queue_mean"]
+        chance = trains.step_ci95["links"][name]["queue_mean"]
         chance = 2 * chance if math.isfinite(chance) else 0.0
         if mean + error > 1 and error > _STEADY * mean + chance:
             return f"links.{name}: twice the step changes the queue of {mean:.3g} by {error:.3g}"
