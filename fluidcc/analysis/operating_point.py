@@ -25,7 +25,7 @@ from fluidcc.analysis.population import grid_error, mean_window
 from fluidcc.analysis.steady_laws import (
     WeightedSignal,
     jump_distances,
-    memory_with_mark,
+    memory_with_signal,
     neighbour,
     offered_rate,
     past_slow_start,
@@ -277,14 +277,16 @@ def between(
 ) -> SteadySignal:
     """Convex combination of signals that may hold a link at a jump or a full buffer, by its share.
 
-    At a jump the marking lies between its lower side and marking of all packets. If senders ignore
+    At a jump the marking lies between its lower side and marking of all packets, and drops stay as
+    they are there; those of a law that only drops jump up to its upper side. If senders ignore
     marks, or use a load factor too, the share is the Filippov weight: the share of the time with
     the signal of the upper side. At a full buffer losses rise up to all packets.
     """
     deaf = any(k in f.route and not f.feedback.marks for f in net.flows)
     mixes = net.links[k].queue.loads or deaf
-    mark = ops.where(over, least.mark, above.mark if mixes else 1.0)
-    drop = ops.where(over, 1.0, above.drop if mixes else least.drop)
+    mixes = mixes | ((least.mark == above.mark) & (least.drop != above.drop))
+    mark = ops.where(over, least.mark, ops.where(mixes, above.mark, 1.0))
+    drop = ops.where(over, 1.0, ops.where(mixes, above.drop, least.drop))
     most = least._replace(mark=mark, drop=drop)
     held = map_tree(lambda low, high: low + share * (high - low), least, most)
     return SteadySignal(held, ops.where(over, least.load, above.load), share)
@@ -592,9 +594,12 @@ def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[Re
         if regimes[k] != Regime.JUMP:
             continue
         below, now = op.signals_below[k], op.emitted[k].signal
-        if float(below.drop) != float(now.drop):
+        marks, drops = (
+            float(getattr(below, name)) != float(getattr(now, name)) for name in ("mark", "drop")
+        )
+        if marks and drops:
             continue
-        if float(below.mark) == float(now.mark):
+        if not marks and not drops:
             if link.queue.loads:
                 regimes[k] = Regime.LOADED
                 continue
@@ -602,7 +607,7 @@ def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[Re
             if count:
                 op, regimes[k] = filled, Regime.INTERIOR if count == 1 else Regime.NEUTRAL
         elif leaves(laws[k]):
-            memory = memory_with_mark(link, op.backlogs[k], now.mark, op.lost[k])
+            memory = memory_with_signal(link, op.backlogs[k], now, op.lost[k])
             if bool(memory.found):
                 laws[k] = memory.memory
                 moved = Regime.ADAPTED if bool(memory.sliding) else Regime.END

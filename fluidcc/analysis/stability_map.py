@@ -23,7 +23,7 @@ from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, agre
 from fluidcc.analysis.population_batch import MOST_TOGETHER, answer_together, equilibria_together
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, count_unstable, is_population, judge
-from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_mark
+from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_signal
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
 from fluidcc.model.delays import kinks
@@ -321,8 +321,9 @@ def _hold_jumps(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, Num]:
         if not jax.tree.leaves(laws[k]):
             steady.append(jnp.asarray(False))
             continue
-        memory = memory_with_mark(link, op.backlogs[k], now.mark, op.lost[k])
-        moves = (below.drop == now.drop) & (below.mark != now.mark) & (op.codes[k] == Regime.JUMP)
+        memory = memory_with_signal(link, op.backlogs[k], now, op.lost[k])
+        moves = (below.drop == now.drop) != (below.mark == now.mark)  # one of both
+        moves = moves & (op.codes[k] == Regime.JUMP)
         steady.append(moves & memory.found & memory.smooth)
         laws[k] = jax.tree.map(functools.partial(jnp.where, steady[k]), memory.memory, laws[k])
     return op._replace(laws=tuple(laws)), jnp.stack(steady)

@@ -244,9 +244,9 @@ class HeldMemory(NamedTuple):
 
 
 @compiled
-def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemory:
-    """The memory with which a link marks with probability `mark` at a backlog, while the
-    share `lost` of the arrivals does not get in.
+def memory_with_signal(link: Link, backlog: Num, signal: Signal, lost: Num) -> HeldMemory:
+    """The memory with which a link marks, or drops, as `signal` at a backlog, while the share
+    `lost` of the arrivals does not get in.
 
     Arrivals leave it alone; whether ticks do as well decides if the backlog is an equilibrium, a
     sliding one, where ticks move the signal up on one side and down on the other, or the end of
@@ -254,10 +254,14 @@ def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemo
     """
     first, shape = ravel(steady_memory(link, backlog, lost=lost))
 
+    def off_by(x: Any) -> Num:
+        given = signal_of(link, x, backlog, lost)
+        return given.mark - signal.mark + (given.drop - signal.drop)
+
     def residual(v: Num) -> Num:
         x = shape(v)
         still = arrival_rate(link, x, queue_at(backlog), offered_rate(link, backlog, lost))
-        off = signal_of(link, x, backlog, lost).mark - mark
+        off = off_by(x)
         return ops.concatenate([flatten(still), ops.ravel(off)])
 
     def improve(carry: tuple) -> tuple:
@@ -269,7 +273,7 @@ def memory_with_mark(link: Link, backlog: Num, mark: Num, lost: Num) -> HeldMemo
         return (carry[0] < _STEPS) & carry[1]
 
     x = shape(repeat(unfinished, improve, (0, np.True_, first))[2])
-    found = abs(signal_of(link, x, backlog, lost).mark - mark) < _SAME
+    found = abs(off_by(x)) < _SAME
     if link.queue.period() is None:
         return HeldMemory(x, found, np.True_, np.False_)
 

@@ -274,3 +274,30 @@ def test_a_trajectory_ends_with_the_queueing_delay_of_the_equilibrium():
     assert group.rtt - group.queueing_delay == pytest.approx(np.full((1001, 1), 0.2), rel=1e-12)
     shown = run.to_xarray()["bottleneck.queueing_delay"]
     assert shown.units == "s" and "until it is sent" in shown.long_name
+
+
+class DroppingPI(laws.PI):
+    """PI that drops packets in place of marking them."""
+
+    name = "dropping_pi"
+
+    def signal(self, x, seen):
+        """Drop with the probability of a mark."""
+        return laws.Signal(drop=super().signal(x, seen).mark)
+
+
+def test_a_law_that_drops_has_the_equilibrium_of_one_whose_marks_are_losses():
+    """Its memory holds the drop probability, as that of PI holds the mark probability."""
+    net = load("hollot2001/pi")
+    (link,), (flows,) = net.links, net.flows
+    numbers = {f.name: getattr(link.queue, f.name) for f in dataclasses.fields(link.queue)}
+    drops = dataclasses.replace(link, queue=DroppingPI(**numbers))
+    lost = dataclasses.replace(flows, feedback=laws.Loss())
+    one, two = (
+        equilibrium(dataclasses.replace(net, **changes))
+        for changes in ({"links": (drops,)}, {"flows": (lost,)})
+    )
+    assert one.status == two.status == "regular"
+    assert one.links["bottleneck"].queue == pytest.approx(link.queue.q_ref, rel=1e-9)
+    assert one.flows["tcp"].window == pytest.approx(two.flows["tcp"].window, rel=1e-12)
+    assert one.flows["tcp"].window[0] > equilibrium(net).flows["tcp"].window[0]
