@@ -145,9 +145,7 @@ class Boundary(Result):
         def each(name: str) -> list[Array]:
             return [np.full(len(c.x), getattr(c, name)) for c in self.curves]
 
-        def counts(name: str) -> list[Array]:
-            return [np.nan_to_num(v.astype(float), nan=-1.0).astype(int) for v in each(name)]
-
+        above = [np.full(len(c.x), -1 if c.above is None else c.above) for c in self.curves]
         columns = {
             "curve": (np.zeros(0, int), number, about("curve")),
             x: (np.zeros(0), [c.x for c in self.curves], about_parameter(x, self.units[0])),
@@ -155,8 +153,8 @@ class Boundary(Result):
             "frequency": (np.zeros(0), [c.frequency for c in self.curves], about("frequency")),
             "kind": (np.zeros(0, "U6"), each("kind"), about("kind")),
             "reason": (np.zeros(0, "U1"), each("reason"), about("reason")),
-            "below": (np.zeros(0, int), counts("below"), about("below")),
-            "above": (np.zeros(0, int), counts("above"), about("above")),
+            "below": (np.zeros(0, int), each("below"), about("below")),
+            "above": (np.zeros(0, int), above, about("above")),
             "side": (np.zeros(0, "U1"), each("side"), about("side")),
         }
         variables: dict[str, Any] = {
@@ -223,7 +221,8 @@ def boundary(
     network = isinstance(net, Network)
     if x == y or (network and full_path(net, x) == full_path(net, y)):
         raise ScenarioError([Fault("boundary", x, "two different parameters", "one twice")])
-    plane = Plane(family(net, [x, y], "boundary"), (scale_of(*ranges[0]), scale_of(*ranges[1])))
+    scales = scale_of(*ranges[0]), scale_of(*ranges[1])
+    plane = Plane(family(net, [x, y], "boundary"), scales, (x, y))
     at = lines(points)
     columns = plane.columns(np.stack([at, at], axis=1))
     units = (unit_of(net, x), unit_of(net, y))
@@ -236,7 +235,7 @@ def boundary(
         found, unexplained = search(plane, cells)
     cut = [piece for curve in found for piece in pieces(plane, curve, found)]
     curves = [c for c in cut if c.below == 0] + _regime_lines(plane, cells.breaks)
-    curves, further = _named(curves, x, y), _named([c for c in cut if c.below], x, y)
+    further = [c for c in cut if c.below]
     faults = _faults(len(unexplained), [*curves, *further])
     counts = [float(s.unstable) if s.smooth else np.nan for s in cells.all_nodes()]
     message = "; ".join([*faults, *_undetermined(cells)])
@@ -478,21 +477,8 @@ def _count_sides(
     middle = points[len(points) // 2]
     return BoundaryCurve(
         *plane.columns(places), frequency, kind, below, above, certified, ends,
-        side=_side(middle.growth),
+        side=plane.side(middle.growth),
     )  # fmt: skip
-
-
-def _named(curves: list[BoundaryCurve], x: str, y: str) -> list[BoundaryCurve]:
-    """Curves whose sides have the paths of the parameters."""
-    paths = {"lower x": f"lower {x}", "higher x": f"higher {x}", "lower y": f"lower {y}",
-             "higher y": f"higher {y}"}  # fmt: skip
-    return [dataclasses.replace(c, side=paths[c.side]) for c in curves]
-
-
-def _side(way: Array) -> str:
-    """The side to which a direction in the plane points, by the parameter that changes more."""
-    axis = int(np.argmax(np.abs(way)))
-    return f"{'higher' if way[axis] > 0 else 'lower'} {'xy'[axis]}"
 
 
 def _sides(
@@ -532,7 +518,7 @@ def _regime_lines(plane: Plane, breaks: list[Part]) -> list[BoundaryCurve]:
         ahead, end = _one_way(plane, start, across)
         back, other = _one_way(plane, start, -across)
         sides = [*reversed(back), start, *ahead]
-        lines.append(np.array([_middle(pair) for pair in sides]))
+        lines.append(_middles(sides))
         curves += _regime_curves(plane, sides, (other, end))
     return curves
 
@@ -550,8 +536,8 @@ def _regime_curves(
         frequency = np.array([abs(r[0].imag) if len(r) else np.nan for r in right])
         count, proven = worse[len(worse) // 2].unstable, all(s.certified for p in sides for s in p)
         a, b = sides[len(sides) // 2]
-        columns = plane.columns(np.array([_middle(pair) for pair in sides]))
-        side = _side(b.t - a.t if b.unstable else a.t - b.t)
+        columns = plane.columns(_middles(sides))
+        side = plane.side(b.t - a.t if b.unstable else a.t - b.t)
         return [BoundaryCurve(*columns, frequency, "jump", 0, count, proven, ends, change, side)]
     out, run = [], sides[:1]
     for before, after in itertools.pairwise(sides):
@@ -563,10 +549,10 @@ def _regime_curves(
     ends_of_runs = itertools.pairwise([ends[0], *["meets"] * len(out), ends[1]])
     curves = []
     for pairs, own in zip([*out, run], ends_of_runs, strict=True):
-        columns = plane.columns(np.array([_middle(pair) for pair in pairs]))
+        columns = plane.columns(_middles(pairs))
         proven = all(_smooth(pair).certified for pair in pairs)
         a, b = pairs[len(pairs) // 2]
-        side, count = _side(b.t - a.t if a.smooth else a.t - b.t), _smooth(pairs[-1]).unstable
+        side, count = plane.side(b.t - a.t if a.smooth else a.t - b.t), _smooth(pairs[-1]).unstable
         nothing = np.full(len(pairs), np.nan)
         curves.append(
             BoundaryCurve(*columns, nothing, "status", count, None, proven, own, change, side)
@@ -630,6 +616,10 @@ def _one_way(
 
 def _middle(pair: tuple[Spot, Spot]) -> Array:
     return (pair[0].t + pair[1].t) / 2
+
+
+def _middles(pairs: Sequence[tuple[Spot, Spot]]) -> Array:
+    return np.array([_middle(pair) for pair in pairs])
 
 
 def _on_edge(here: Array, way: Array) -> Array:

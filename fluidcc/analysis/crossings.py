@@ -213,7 +213,7 @@ def crossings(
     0.0001048512513          1.3415397      4.6836  unstable  Hopf, supercritical
     """
     ends = ends_of(net, path, low, high, "crossings")
-    plane = Plane(family(net, [path], "crossings"), (scale_of(*ends),))
+    plane = Plane(family(net, [path], "crossings"), (scale_of(*ends),), (path,))
     if getattr(net, "closure", "") == "population":
         return _of_population(net, plane, path, ends, points)
     scan, scale = Scan(plane, np.zeros(1), np.ones(1)), plane.scales[0]

@@ -238,10 +238,11 @@ def count_together(spots: Sequence[Spot]) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Plane:
-    """A family of models over one or two parameters, each as a number in [0, 1]."""
+    """A family of models over one or two parameters with these paths, each a number in [0, 1]."""
 
     family: Callable[..., Model]
     scales: tuple[Scale, ...]
+    paths: tuple[str, ...]
 
     def values(self, t: Array) -> tuple[float, ...]:
         """The parameters at t."""
@@ -251,6 +252,11 @@ class Plane:
         """Both parameters (k,) at places (k, 2)."""
         x, y = zip(*(self.values(t) for t in places), strict=True)
         return np.array(x), np.array(y)
+
+    def side(self, way: Array) -> str:
+        """Where a direction (2,) points, such as ``lower flow.n``, by what changes more."""
+        axis = int(np.argmax(np.abs(way)))
+        return f"{'higher' if way[axis] > 0 else 'lower'} {self.paths[axis]}"
 
     def spot(self, t: Array) -> Spot:
         """The model at t."""

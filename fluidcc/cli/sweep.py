@@ -89,18 +89,9 @@ def _prepare(
         got = "none" if verb is None else f"{verb!r}{hint}"
         faults.add("sweep", "VERB", f"one of {', '.join(SWEPT)}", got)
     task = prepare(
-        faults,
-        scenario,
-        changes,
-        over,
-        json,
-        out,
-        columns,
-        None,
-        fast_cpu,
-        chunked=True,
+        faults, scenario, changes, over, json, out, columns, None, fast_cpu, chunked=True,
         quiet=quiet,
-    )
+    )  # fmt: skip
     if scenario is None:
         faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
     if not over:

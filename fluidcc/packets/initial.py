@@ -87,8 +87,8 @@ def put_acks(simulation: "Simulation", initial: Initial, times: np.ndarray) -> i
     """
     flows, plans = simulation.flows, simulation.plan.flows
     own = np.flatnonzero(np.isfinite(initial.windows))
-    keys_of = stream_key(simulation.seed, "start", own.astype(np.uint64))
-    phases = uniform(keys_of)
+    streams = stream_key(simulation.seed, "start", own.astype(np.uint64))
+    phases = uniform(streams)
     wires = np.array([simulation.home(int(k)) for k in own], int)
     shortest: dict[Any, float] = {}  # of all that may share a wire, with elision or without
     keys = [(bool(p.back), p.home_delay if p.back else p.return_delay) for p in plans]
@@ -105,7 +105,7 @@ def put_acks(simulation: "Simulation", initial: Initial, times: np.ndarray) -> i
         sequence = np.concatenate([np.arange(count) for count in counts])
         when = (sequence + np.repeat(phases[wires == entity], counts)) * shortest[keys[sharing[0]]]
         when /= np.repeat(counts, counts)
-        draws = uniform(np.repeat(keys_of[wires == entity], counts), sequence.astype(np.uint64) + 2)
+        draws = uniform(np.repeat(streams[wires == entity], counts), sequence.astype(np.uint64) + 2)
         echo = simulation.groups["ecn_echo"][flows["group"][flow]] == 1
         flags = r.ACK | r.ECE * (echo & (draws < initial.marks[flow]))
         order = np.argsort(when, kind="stable")
@@ -115,10 +115,8 @@ def put_acks(simulation: "Simulation", initial: Initial, times: np.ndarray) -> i
         rows["arrives"], rows["since"] = when, when - wire["delay"]
         rows["flow"], rows["sequence"], rows["identity"] = flow, sequence, sequence
         rows["sent"], rows["delay"] = when - initial.rtts[flow], initial.rtts[flow] - wire["delay"]
-        rows["flags"], rows["size"] = (
-            flags[order],
-            simulation.groups["ack_size"][flows["group"][flow]],
-        )
+        rows["flags"] = flags[order]
+        rows["size"] = simulation.groups["ack_size"][flows["group"][flow]]
         wire["head"], wire["tail"], wire["count"] = taken, taken + len(when) - 1, len(when)
         times[entity] = when[0]
         taken += len(when)

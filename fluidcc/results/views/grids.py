@@ -20,6 +20,7 @@ from fluidcc.results.axes import (
     wrapped,
 )
 from fluidcc.results.blocks import (
+    DASH,
     Block,
     Cell,
     Column,
@@ -28,6 +29,7 @@ from fluidcc.results.blocks import (
     Table,
     in_unit,
     lines,
+    number,
     parameter,
 )
 from fluidcc.results.export import columns, scaled, with_unit
@@ -115,7 +117,7 @@ class SweepView(View):
             columns[Column("status")] = statuses
         for name, measured in self._measured(points).items():
             unit, numbers = in_unit(measured[0].unit, *measured)
-            if any(m.value is not None and m.value == m.value for m in measured):
+            if any(number(m.value) != DASH for m in measured):
                 columns[Column(name, unit)] = numbers
         out = Table(
             f"{len(result.points)} points", tuple(columns), [*zip(*columns.values(), strict=True)]
