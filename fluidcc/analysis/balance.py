@@ -24,7 +24,13 @@ from fluidcc.analysis.sliding import (
     weighed,
     with_exact_loads,
 )
-from fluidcc.analysis.steady_laws import after_arrivals, neighbour, tick_change
+from fluidcc.analysis.steady_laws import (
+    after_arrivals,
+    neighbour,
+    offered_rate,
+    queue_at,
+    tick_change,
+)
 from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
     Outputs,
@@ -35,7 +41,7 @@ from fluidcc.model.delays import (
     output_indices,
     signal_fields,
 )
-from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE
+from fluidcc.model.rates import HIGH, LOW, SOME_ACTIVE, queue_law_rate
 from fluidcc.ops import Num
 from fluidcc.programs import batch, compiled, flatten, leaves, map_tree, ravel
 from fluidcc.scenario.network import Network
@@ -173,28 +179,41 @@ def unbalanced(
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
-        name = _names(net, op)[worst]
-        return (
-            f"the equations of motion are not at equilibrium: {name} changes by "
-            f"{rows.value[worst]:.3g}, the sum of terms of {rows.scale[worst]:.3g}"
-        ), rows
+        name, value = _names(net, op)[worst], f"{rows.value[worst]:.3g}"
+        moves = worst < len(rows.value) - _wires(net)
+        does = f"still changes, by {value} per second" if moves else f"is off by {value}"
+        size = f"(the largest term of its equation is {rows.scale[worst]:.3g})"
+        return f"{_unconfirmed(op)}: {name} {does} {size}", rows
     for k, excess in enumerate(rows.excess):
         if not excess <= _BALANCED:
-            return (
-                "the equations of motion are not at equilibrium: the queue of "
-                f"links.{net.link_names[k]} leaves its bound, by {excess:.3g} of the capacity"
-            ), rows
+            by = f"{excess:.3g} of the capacity"
+            return f"{_unconfirmed(op)}: links.{net.link_names[k]} is out of balance by {by}", rows
     return "", rows
 
 
+def _unconfirmed(op: OperatingPoint) -> str:
+    queues = ", ".join(f"{q:.4g}" for q in np.asarray(op.queues))
+    return f"the equations of motion are not at rest at the queue found ({queues} packets)"
+
+
 def _unbalanced_populations(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) -> str:
-    """The same for stationary laws of flows: their grids are fine enough, and links carry what
-    they can, if they have a queue.
+    """The same for stationary laws of flows: their grids are fine enough, links carry what they
+    can, if they have a queue, and what queue laws remember of arrivals rests.
     """
     for k, (name, regime) in enumerate(zip(net.link_names, regimes, strict=True)):
-        excess = float(op.accepted[k] / net.links[k].capacity) - 1
+        link, x, backlog = net.links[k], op.laws[k], op.backlogs[k]
+        excess = float(op.accepted[k] / link.capacity) - 1
         if regime == Regime.INTERIOR and abs(excess) > _BALANCED:
             return f"links.{name} is offered {excess:.3g} of its capacity more than it carries"
+        if link.queue.period() is None:
+            offered = offered_rate(link, backlog, op.lost[k])
+            move = flatten(queue_law_rate(link, x, queue_at(backlog), offered))
+            over = np.abs(move) > _BALANCED * (1 + np.abs(flatten(x)))
+            if np.any(over):
+                return (
+                    f"{_unconfirmed(op)}: the memory of links.{name}.queue still changes, by "
+                    f"{move[np.argmax(over)]:.3g} per second"
+                )
     for name, errors in zip(net.flow_names, op.errors, strict=True):
         error = float(np.max(errors))
         if not error <= _COARSE:

@@ -21,6 +21,8 @@ from fluidcc.analysis.operating_point import (
     agree,
     find_operating_point,
     grid_errors,
+    has_dead_zones,
+    midway,
     resolved,
 )
 from fluidcc.analysis.population import why_no_population
@@ -84,10 +86,10 @@ class Equilibrium(Result):
 
     `status` is `regular` (a root within the laws' ranges), `empty` (a queue at zero, the links
     not full), `discontinuity` (the signal needed is passed over by a discontinuity of the law, or a
-    full buffer drops),
-    `continuum` (not unique; the numbers are those reached from the laws' start), `none`
-    (a link stays overloaded, or windows grow or fall without end), or `undetermined` (the candidate
-    fails the check against the equations of motion, or a law remembers an extreme of all its past);
+    full buffer drops), `continuum` (not unique; the numbers are those reached from the laws' start,
+    or those half-way if windows in a range neither grow nor fall), `none` (a link stays overloaded,
+    or windows grow or fall without end), or `undetermined` (the candidate fails the check against
+    the equations of motion, or a law remembers an extreme of all its past);
     `message` has the reason and a remedy.
     `sliding` names the links that are held on a discontinuity from both sides: the equilibrium of
     the undelayed model, without a linearisation. Numbers are NaN if there is no equilibrium. `net`
@@ -240,6 +242,11 @@ def conclude(net: Network, arrays: Network, searches: Searches) -> Equilibrium:
             queues = ", ".join(f"{q:.6g}" for q in np.asarray(other.queues))
             notes.append(f"not unique: a start from long queues ends at {queues} packets")
     others = [other for other in others if not agree(op, other)]
+    if has_dead_zones(arrays, op):
+        highest = find_operating_point(arrays, op.backlogs, highest=True)
+        if not agree(op, highest):
+            others += [op, highest]
+            op = midway(op, highest)
     notes += [_range_message(net, k, [op, *others]) for k in range(len(net.links)) if others]
     found = _describe(net, arrays, op, [n for n in (*notes, *noted) if n], bool(others))
     return dataclasses.replace(found, asked=asked)

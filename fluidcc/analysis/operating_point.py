@@ -24,6 +24,7 @@ from fluidcc.analysis.bisection import bisect, first_crossing
 from fluidcc.analysis.population import grid_error, mean_window
 from fluidcc.analysis.steady_laws import (
     WeightedSignal,
+    has_dead_zone,
     jump_distances,
     memory_with_signal,
     neighbour,
@@ -155,11 +156,12 @@ def steady_senders(
     near: list | None = None,
     tops: list[Num] | None = None,
     settled: dict[int, Any] | None = None,
+    highest: bool = False,
 ) -> list[tuple[Any, Num]]:
     """Senders at equilibrium under the signals of the links, and the rates (m,) of their sources;
     `windows` (m,) of each group, if given, are fixed, and `near` are pairs of windows between which
     they probably are. Populations have windows up to `tops` (m,), if given. Groups that are
-    `settled`, by their numbers, are taken as they are.
+    `settled`, by their numbers, are taken as they are; `highest` as `steady_sender` has it.
     """
     out, growth_on_all_acks = [], net.rates == "mgt"
     queues = tuple(queue_at(backlog) for backlog in backlogs)
@@ -168,10 +170,7 @@ def steady_senders(
             out.append(settled[i])
             continue
         rtt = round_trip(net, flows, queues)
-        cases = [
-            WeightedSignal(share, per_flow(signal, rtt))
-            for share, signal in weighted_signals(net, flows, emitted)
-        ]
+        cases = _cases(net, flows, emitted, rtt)
         if net.closure == "population":
             top = None if tops is None else tops[i]
             out.append(_population(flows, cases[0].signal, rtt, top))
@@ -179,10 +178,19 @@ def steady_senders(
         own = None if windows is None else windows[i]
         s = steady_sender(
             flows, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=own,
-            near=None if near is None else near[i],
+            near=None if near is None else near[i], highest=highest,
         )  # fmt: skip
         out.append((s, source_rate(flows, s, cases, rtt)))
     return out
+
+
+def _cases(
+    net: Network, flows: Flows, emitted: list[SteadySignal], rtt: Num
+) -> list[WeightedSignal]:
+    return [
+        WeightedSignal(share, per_flow(signal, rtt))
+        for share, signal in weighted_signals(net, flows, emitted)
+    ]
 
 
 def _population(flows: Flows, signal: Signal, rtt: Num, top: Num | None) -> tuple[Any, Num]:
@@ -293,7 +301,13 @@ def between(
 
 
 def _steady_link(
-    net: Network, k: int, backlogs: list, emitted: list[SteadySignal], start: int
+    net: Network,
+    k: int,
+    backlogs: list,
+    emitted: list[SteadySignal],
+    start: int,
+    *,
+    highest: bool,
 ) -> tuple[Num, Num, SteadySignal, Num]:
     """Regime and backlog of link k at equilibrium, its signal, and a backlog from which it is
     overloaded again; the other links given.
@@ -308,7 +322,7 @@ def _steady_link(
     def excess(known: _Known, place: Num, backlog: Num, signal: SteadySignal) -> Num:
         others = _with(backlogs, k, backlog), _with(emitted, k, signal)
         near = known.around(place) if searched else None
-        senders = steady_senders(net, *others, near=near, settled=settled)
+        senders = steady_senders(net, *others, near=near, settled=settled, highest=highest)
         if searched:
             known.add(place, _windows(net, senders))
         return _excess(link, backlog, *(rates[k] for rates in arrivals(net, others[1], senders)))
@@ -427,10 +441,13 @@ def _of_populations(net: Network, *_: Any) -> bool:
     return net.closure == "population" and not all(flows.window.states for flows in net.flows)
 
 
-def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingPoint:
+def find_operating_point(
+    net: Network, first: Num, start: int = 0, *, highest: bool = False
+) -> OperatingPoint:
     """OperatingPoint of a network whose leaves are all arrays, from backlogs `first` (links,).
 
-    `start` numbers the memory that queue laws with several start from. Groups of flows that differ
+    `start` numbers the memory that queue laws with several start from; `highest` takes the largest
+    of windows that neither grow nor fall. Groups of flows that differ
     in their numbers and delays alone are found as the classes of one group.
     """
     alike: dict[Any, list[int]] = {}
@@ -440,7 +457,7 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
         same = i if apart else skeleton([*rules.values()], lambda v: np.asarray(v).tobytes())
         alike.setdefault(same, []).append(i)
     if len(alike) == len(net.flows):
-        return _find(net, first, start)
+        return _find(net, first, start, highest)
     merged, places = [], {}
     for j, own in enumerate(alike.values()):
         n, rtt = ([getattr(net.flows[i], name) for i in own] for name in ("n", "rtt"))
@@ -449,7 +466,9 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
         group = net.flows[own[0]]
         merged.append(dataclasses.replace(group, n=np.concatenate(n), rtt=np.concatenate(rtt)))
     names = tuple(net.flow_names[own[0]] for own in alike.values())
-    op = _find(dataclasses.replace(net, flows=tuple(merged), flow_names=names), first, start)
+    op = _find(
+        dataclasses.replace(net, flows=tuple(merged), flow_names=names), first, start, highest
+    )
 
     def split(values: tuple) -> tuple:
         pairs = [places[i] for i in range(len(net.flows))]
@@ -459,8 +478,8 @@ def find_operating_point(net: Network, first: Num, start: int = 0) -> OperatingP
     return op._replace(senders=split(op.senders), windows=split(op.windows), rates=split(op.rates))
 
 
-@compiled(unless=_of_populations, static_argnames="start")
-def _find(net: Network, first: Num, start: int) -> OperatingPoint:
+@compiled(unless=_of_populations, static_argnames=("start", "highest"))
+def _find(net: Network, first: Num, start: int, highest: bool) -> OperatingPoint:
     links = range(len(net.links))
     backlogs = [first[k] for k in links]
     emitted = [
@@ -473,7 +492,7 @@ def _find(net: Network, first: Num, start: int) -> OperatingPoint:
         codes, backlogs, emitted, escapes = map(list, (codes, backlogs, emitted, escapes))
         for k in links:
             codes[k], backlogs[k], emitted[k], escapes[k] = _steady_link(
-                net, k, backlogs, emitted, start
+                net, k, backlogs, emitted, start, highest=highest
             )
         now = flatten((backlogs, emitted))
         moved = ops.greatest(abs(now - before) / (1 + abs(now)))
@@ -489,9 +508,11 @@ def _find(net: Network, first: Num, start: int) -> OperatingPoint:
         carry = (0, 1.0, codes, backlogs, emitted, [0.0 for _ in links])
         moved, codes, backlogs, emitted, escapes = repeat(unrested, turn, carry)[1:]
     else:
-        code, backlog, signal, escape = _steady_link(net, 0, backlogs, emitted, start)
+        code, backlog, signal, escape = _steady_link(
+            net, 0, backlogs, emitted, start, highest=highest
+        )
         codes, backlogs, emitted, escapes, moved = [code], [backlog], [signal], [escape], 0.0
-    senders = steady_senders(net, backlogs, emitted)
+    senders = steady_senders(net, backlogs, emitted, highest=highest)
     offered, accepted = arrivals(net, emitted, senders)
     pairs = list(zip(net.links, backlogs, strict=True))
     lost = [1 - accepted[k] / ops.maximum(offered[k], _SMALL) for k in links]
@@ -532,6 +553,30 @@ def conditions(net: Network, op: OperatingPoint, flows: Flows) -> tuple[Signal, 
     """The signal that a group of flows receives and its round trips [s], both (m,)."""
     rtt = round_trip(net, flows, tuple(op.queues))
     return per_flow(received(flows, tuple(op.signals[k] for k in flows.route)), rtt), rtt
+
+
+def has_dead_zones(net: Network, op: OperatingPoint) -> Num:
+    """Whether windows of a group just above those found neither grow nor fall either, so that many
+    are at equilibrium; those of load factors are not meant, nor formulas of the loss rate.
+    """
+    rules = [
+        (flows, s)
+        for flows, s in zip(net.flows, op.senders, strict=True)
+        if not flows.feedback.loads and flows.loss.window(0.0, 1.0) is None
+    ]
+    none, queues, emitted = np.False_, tuple(op.queues), list(op.emitted)
+    if net.closure == "population":
+        return none
+    for flows, s in rules:
+        rtt = round_trip(net, flows, queues)
+        none = none | has_dead_zone(flows, _cases(net, flows, emitted, rtt), rtt, s)
+    return none
+
+
+def midway(one: OperatingPoint, other: OperatingPoint) -> OperatingPoint:
+    """The point half-way between two of which all points in between are equilibria."""
+    middle = map_tree(lambda a, b: 0.5 * (a + b), one, other)
+    return middle._replace(codes=one.codes, moved=one.moved)
 
 
 def grid_errors(net: Network, op: OperatingPoint) -> tuple[Num, ...]:

@@ -19,7 +19,14 @@ from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.linearize import jacobians, linearize, still
 from fluidcc.analysis.local_model import NEAR
-from fluidcc.analysis.operating_point import AGREE, OperatingPoint, Regime, agree, steady_state
+from fluidcc.analysis.operating_point import (
+    AGREE,
+    OperatingPoint,
+    Regime,
+    agree,
+    has_dead_zones,
+    steady_state,
+)
 from fluidcc.analysis.population_batch import MOST_TOGETHER, answer_together, equilibria_together
 from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, count_unstable, is_population, judge
@@ -307,7 +314,7 @@ def _solve(net: Network) -> tuple[Network, Searches, Num]:
     """
     net = steady(net)
     op, *others = searches = search(net)
-    alone = op.moved <= AGREE
+    alone = (op.moved <= AGREE) & ~has_dead_zones(net, op)
     for other in others:
         alone = alone & agree(op, other)
     return net, searches, alone

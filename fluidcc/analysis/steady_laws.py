@@ -64,6 +64,7 @@ _SAME = 1e-14  # difference of two marking probabilities that are the same
 _ASIDE = 1e-9  # relative distance to either side of a backlog
 _TURNS = 12  # of Newton's method for the memories of a sender
 _STILL = 4e-15  # step of a memory that counts as none
+_RARE = 1e-30  # probability of a signal in the limit of none
 
 
 def queue_at(backlog: Num) -> Num:
@@ -398,21 +399,26 @@ def steady_sender(
     growth_on_all_acks: bool,
     window: Num | None = None,
     near: tuple[Num, Num] | None = None,
+    highest: bool = False,
 ) -> Sender:
     """Senders at equilibrium under signals `cases` at a round trip (m,) [s].
 
     With `growth_on_all_acks` windows grow on marked ACKs too (the rates of `mgt`). With a `window`
     (m,) [packet] they have that one, and their other memories are steady. `near` are windows
-    between which theirs probably are.
+    between which theirs probably are. Of windows that all neither grow nor fall they have the
+    smallest, or the `highest`.
     """
     if flows.estimator.remembers:  # at equilibrium the estimate is the load, whatever its code
         exact = dataclasses.replace(flows, estimator=Exact())
         s = steady_sender(
-            exact, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window, near=near
-        )
+            exact, cases, rtt, growth_on_all_acks=growth_on_all_acks, window=window, near=near,
+            highest=highest,
+        )  # fmt: skip
         return s._replace(estimate=cases[0].signal.load + 0.0 * rtt)
     law = flows.window
     own = _memories(flows, past_slow_start(flows, rtt))
+    if own:
+        cases = [WeightedSignal(c.share, _heard(c.signal)) for c in cases]
 
     options: Any = {"growth_on_all_acks": growth_on_all_acks}
 
@@ -463,7 +469,13 @@ def steady_sender(
     most = ops.where(law.max_window == math.inf, LARGEST_WINDOW, law.max_window)
     low, high = (end + none for end in (math.log(SMALLEST_WINDOW), ops.log(most)))
     ends = None if near is None else (ops.log(near[0]), ops.log(near[1]))
-    found = find_zero(growth_under(cases, at_rest()), low, high, ends)
+    falling = growth_under(cases, at_rest())
+
+    def rising(log_window: Num) -> Num:
+        growth = falling(log_window)
+        return ops.where(growth == 0, 1.0, growth)
+
+    found = find_zero(rising if highest else falling, low, high, ends)
     window = ops.where(found == high, most, ops.exp(found))  # it grows up to its cap
     floor = law.min_window  # above 1 it is enforced; below, only timeouts slow a sender
     window = ops.where(floor > 1, ops.maximum(window, floor), window)
@@ -476,6 +488,22 @@ def steady_sender(
         falls = growth_under(unmarked, resting(unmarked))(floor) <= 0
         window = ops.where(falls, ops.maximum(window, law.min_window), window)
     return sender(window)
+
+
+def has_dead_zone(flows: Flows, cases: list[WeightedSignal], rtt: Num, s: Sender) -> Num:
+    """Whether windows just above those of senders at equilibrium neither grow nor fall either."""
+    window = flows.window.window(s.law) * (1 + _ASIDE)
+    above = s._replace(law=flows.window.with_window(s.law, window))
+    change = _drift(flows, cases, rtt, above, growth_on_all_acks=False)
+    return ops.anywhere(flows.window.window(change.law) == 0)
+
+
+def _heard(signal: Signal) -> Signal:
+    """A signal with next to no marks and drops in place of none: the memory of the last one is
+    that of its limit, not the one that senders start with.
+    """
+    rare = {name: ops.maximum(getattr(signal, name), _RARE) for name in ("mark", "drop")}
+    return signal._replace(**rare)
 
 
 def per_flow(signal: Signal, rtt: Num) -> Signal:

@@ -394,12 +394,13 @@ def compare_packets(net: Network) -> tuple[str, str]:
     """The verdict on packets of a network versus what the recommended level predicts, and why.
 
     Packets are measured after the slowest mode has decayed, by more seeds if the intervals of a few
-    are too wide to tell. Trains are asked if neither the population nor the mean windows apply.
+    are too wide to tell. Trajectories from unstable equilibria show whether these apply. Trains are asked if neither the population nor the mean windows apply.
     """
     root = stability(net).rightmost
     slow = _LONGEST if root is None or root.real >= 0 else _FOLDS / -root.real
     warmup = min(max(_WARMUP, slow), _LONGEST)
-    run = functools.partial(compare, net, until=warmup + _MEASURED, warmup=warmup, trajectory=False)
+    until, unstable = warmup + _MEASURED, root is not None and root.real >= 0
+    run = functools.partial(compare, net, until=until, warmup=warmup, trajectory=unstable)
     verdict, line = UNDETERMINED, ""
     for seeds in (_SEEDS, _MORE_SEEDS):
         measured = predicted = run(levels=WITHOUT_TRAINS, seeds=seeds)

@@ -299,9 +299,7 @@ def test_an_answer_that_fails_its_own_check_is_a_failed_point(run):
     (found,) = json.loads(out)["points"]
     assert code == 3 and found["status"] == "undetermined"
     assert found["links"]["bottleneck"]["queue"] is None
-    assert (
-        "equations of motion are not at equilibrium" in found["message"] and found["message"] in err
-    )
+    assert "equations of motion are not at rest" in found["message"] and found["message"] in err
 
 
 def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):

@@ -433,10 +433,10 @@ def test_packets_that_contradict_the_recommended_level_fail():
 LAWS = {  # what is found of equilibrium and packets, and words of the reason
     "scalable": ("ok", "ok", "equilibrium regular"),
     "pie": ("ok", "ok", "queue 18.75 packets"),
-    "cubic": ("ok", "ok", "by the population; mean windows: "),
-    "vegas": ("undetermined", "ok", "does not rest"),
-    "codel": ("undetermined", "ok", "does not rest"),
-    "rate": ("undetermined", "ok", "does not rest"),
+    "cubic": ("ok", "ok", "equilibrium regular"),
+    "vegas": ("not applicable", "ok", "queues from 20 to 40 packets"),
+    "codel": ("undetermined", "ok", "memory of links.bottleneck.queue still changes"),
+    "rate": ("ok", "ok", "equilibrium regular"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -257,6 +258,54 @@ def test_a_state_may_start_from_constants_in_the_fluid_model():
         assert fc.simulate(net, until=1.0).status.name == "ok"
     finally:
         restore([])
+
+
+WRITTEN = Path(__file__).parent / "laws"  # as researchers write them
+
+
+@pytest.mark.parametrize("changes", [{}, {"link.capacity": "1 Gbit/s", "flow.rtt": 0.8}])
+def test_cubic_settles_at_its_closed_form(changes):
+    """RFC 9438: between two marks, 1/(pW/R) s apart, the window grows by what a mark takes. Its
+    memory of the last mark is that of rare ones where there are none, not the one of its start.
+    """
+    fc.load_laws(WRITTEN / "cubic.py")
+    cubic = {"flow.window": {"law": "cubic", "reaction": "per_mark"}}
+    rest = fc.equilibrium(fc.replace(fc.load(SLOW), cubic | changes))
+    flows = rest.flows["tcp"]
+    W, R, p = (v[0] for v in (flows.window, flows.rtt, flows.mark_probability))
+    since, k = R / (p * W), (0.3 * W / 0.4) ** (1 / 3)
+    cubic, reno = W + 0.4 * (since + R - k) ** 3, 0.7 * W + 0.9 / 1.7 * since / R
+    assert rest.status == "regular" and (cubic > reno) == bool(changes)
+    assert max(cubic, reno) - W == pytest.approx(0.3 * W**2 * p, rel=1e-10)
+
+
+def test_cubic_keeps_its_largest_window_on_an_idle_link():
+    fc.load_laws(WRITTEN / "cubic.py")
+    capped = {"flow.window": {"law": "cubic", "max_window": 5}, "flow.initial.window": 2}
+    rest = fc.equilibrium(fc.replace(fc.load(SLOW), capped))
+    assert rest.status == "empty" and rest.flows["tcp"].window[0] == pytest.approx(5)
+
+
+def test_vegas_has_all_equilibria_between_its_thresholds():
+    """Each flow keeps 2 to 4 packets in the queue: any number from 2 N to 4 N is at rest."""
+    fc.load_laws(WRITTEN / "vegas.py")
+    vegas = {"flow.window": {"law": "vegas"}, "link.queue": {"law": "droptail"}}
+    net = fc.replace(fc.load(SLOW), vegas)
+    n = float(net.flows[0].n[0])
+    rest = fc.equilibrium(net)
+    assert rest.status == "continuum"
+    assert f"at queues from {2 * n:g} to {4 * n:g} packets" in rest.message
+    assert rest.links["bottleneck"].queue == pytest.approx(3 * n, rel=1e-9)
+
+
+def test_a_queue_law_whose_memory_moves_has_no_equilibrium_at_any_level():
+    """CoDel as a rate counts on above its target."""
+    fc.load_laws(WRITTEN / "codel.py")
+    net = fc.replace(fc.load(SLOW), {"link.queue": {"law": "codel"}})
+    for closure in ("mean", "population"):
+        rest = fc.equilibrium(fc.replace(net, {"model.closure": closure}))
+        assert rest.status == "undetermined"
+        assert "memory of links.bottleneck.queue still changes" in rest.message
 
 
 def test_two_definitions_of_one_name_are_two_laws_in_packets():
