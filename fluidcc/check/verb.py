@@ -394,7 +394,8 @@ def compare_packets(net: Network) -> tuple[str, str]:
     """The verdict on packets of a network versus what the recommended level predicts, and why.
 
     Packets are measured after the slowest mode has decayed, by more seeds if the intervals of a few
-    are too wide to tell. Trajectories from unstable equilibria show whether these apply. Trains are asked if neither the population nor the mean windows apply.
+    are too wide to tell. If the equilibrium is unstable, a trajectory decides whether mean windows
+    apply. Trains are asked if neither the population nor the mean windows do.
     """
     root = stability(net).rightmost
     slow = _LONGEST if root is None or root.real >= 0 else _FOLDS / -root.real
