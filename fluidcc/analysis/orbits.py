@@ -299,7 +299,7 @@ class _Orbits:
 @np.errstate(all="ignore")
 def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> OrbitLaw:
     """The stationary law of a flow under signals at round trips [s], all of shape (1, B), on a grid
-    so many times finer than usual. Windows stand for whole packets.
+    and by steps so many times finer than usual. Windows stand for whole packets.
     """
     law, name = flows.window, carried(flows.window) or ""
     sending = Sending(flows, signal, rtt, 1.0)
@@ -324,7 +324,9 @@ def law_of_orbits(flows: Flows, signal: Signal, rtt: Num, finer: int = 1) -> Orb
         number = grid * both[k > 0][value] if name else None
         states.append(orbits.after(grid, lost=k > 0, window=kinds[k].landing, number=number))
     state = map_tree(lambda *v: ops.concatenate([each + 0.0 * grid for each in v]), *states)
-    _, (windows, flights, acks, met, length, rises, timed, *numbers) = orbits.follow(state, _MET)
+    _, (windows, flights, acks, met, length, rises, timed, *numbers) = orbits.follow(
+        state, np.repeat(_MET, finer) / finer
+    )
     place = ops.clip(ops.log(windows / low[None]) / log_step[None], 0.0, points - 1.0)
     below = ops.floor(ops.minimum(place, points - 2.0))
     beyond = place - below

@@ -286,6 +286,16 @@ def test_cubic_keeps_its_largest_window_on_an_idle_link():
     assert rest.status == "empty" and rest.flows["tcp"].window[0] == pytest.approx(5)
 
 
+def test_a_population_that_its_steps_do_not_resolve_is_refused():
+    """CUBIC by ACK comes to its curve within a round trip, of thousands between two losses."""
+    fc.load_laws(WRITTEN / "cubic.py")
+    lossy = {"flow.window": {"law": "cubic"}, "link.random_loss": 1e-6, "flow.n": 1,
+             "link.capacity": "100 Gbit/s", "flow.feedback": "loss", "model.closure": "population",
+             "model.rates": "ack"}  # fmt: skip
+    rest = fc.equilibrium(fc.replace(fc.load(SLOW), lossy))
+    assert rest.status == "undetermined" and "grid of windows leaves an error" in rest.message
+
+
 def test_vegas_has_all_equilibria_between_its_thresholds():
     """Each flow keeps 2 to 4 packets in the queue: any number from 2 N to 4 N is at rest."""
     fc.load_laws(WRITTEN / "vegas.py")
