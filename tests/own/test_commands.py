@@ -239,13 +239,21 @@ RULES_OF_WINDOWS = [
      "reads 'window' of a number: the state is one number"),
     ("on_lost", "return -s", "load", "Faulty.on_lost: ", "did you mean 'on_loss'"),
     ("slow_start", "return 0", "load", "expected a method slow_start(self, s), got slow_start("),
-    ("on_mark", "return self.b * s", "direction",
-     "on_mark", "raises the window", "windows grow without bound"),
-    ("on_mark", "return (1 - self.b) * s", "direction",
+    ("on_akc", "return ack.count / s", "load", ": Faulty.on_akc: ", "did you mean 'on_ack'"),
+    ("on_mark", "return self.b * s", "load",
+     ": Faulty.on_mark: expected a rule that lowers the window", "windows grow without bound"),
+    ("on_mark", "return (1 - self.b) * s", "load",
+     ": Faulty.on_mark: ", "one of 8 by 4, ", "returns the change, here -4"),
+    ("on_mark", "return ops.where(s > 50, self.b * s, -self.b * s)", "direction",
      "on_mark", "raises the window", "returns the change, here -"),
-    ("on_ack", "return s + ack.count / s", "no event",
-     "on_ack", "without packets or time", "the new state"),
-    ("on_ack", "return 1 / s", "no event", "on_ack", "`ack.count * ...`"),
+    ("on_ack", "return s + ack.count / s", "load",
+     ": Faulty.on_ack: expected no change without packets or time, got 8; ", "the new state"),
+    ("on_ack", "return 1 / s", "load", ": Faulty.on_ack: ", "`ack.count * ...`"),
+    ("on_ack", "return ops.where(s > 50, 1 / s, ack.count / s)", "no event",
+     "on_ack", "without packets or time", "`ack.count * ...`"),
+    ("on_ack", "return ack.count * (1 - ack.delay) / s", "load",
+     ": Faulty.on_ack: expected a line `reads = ('mark', 'drop', 'delay')` in the class",
+     "reads ack.delay"),
     ("on_ack", "return ack.count / (s + ack.queue)", "load",
      "`return ack.count / (s + ack.queue)`", "reads 'queue', but Ack has only",
      "count, elapsed, rtt, load, marked, delay"),
@@ -260,6 +268,8 @@ RULES_OF_WINDOWS = [
     ("on_mark", "self.b * s", "load", "returns nothing: is `return` missing?"),
     ("on_ack", "return ack.count / s, 0.0", "load",
      "returns (0.125, 0.0), expected a change", "one number"),
+    ("on_ack", "return ack.count / s * (1 + 1e-11 * isinstance(s, float))", "engines",
+     "on_ack", "plain Python gives", "JAX"),
     ("on_mark", "return -self.b * ops.constant(s)", "derivatives",
      "the slope in W is 0 by JAX, -", "by SymPy"),
 ]  # fmt: skip
@@ -280,6 +290,10 @@ TEXTS_OF_QUEUES = [
      "bends between queues of 19.5 and 20.5", "breakpoints()"),
     (AVERAGE, "parts", "on_arrival", "all at once", "(1 - (1 - w) ** seen.count)"),
     (TICKING, "declarations", "zero_order_hold = False", "write `zero_order_hold = True`"),
+    (TICKING.replace('"D"', '"q"'), "load",
+     ": Faulty.interval: expected a symbol that nothing else", "got 'q', the symbol of seen.queue"),
+    (TICKING.replace("0.0, \"p\"", "start_p, \"p\""), "load", ": Faulty.p: ",
+     "name 'start_p' is not defined"),
     (TICKING, "probabilities", "on_tick", "takes p to", "ops.clip(new, 0.0, 1.0) - old"),
 ]  # fmt: skip
 BRANCHING = "def probability(self, p, window):\n    return p / 2 if p > 0.5 else p"
@@ -288,6 +302,8 @@ BRANCHING = "def probability(self, p, window):\n    return p / 2 if p > 0.5 else
 def window(rule, body):
     """The text of a window law with one rule of its own."""
     rules = SOUND | {rule: body}
+    if rule == "on_akc":
+        del rules["on_ack"]
     methods = (f"def {name}(self, s, ack):\n{indent(text, '    ')}" for name, text in rules.items())
     return WINDOW + "\n".join(methods)
 
