@@ -23,6 +23,7 @@ from fluidcc.dual import Dual
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     RECOVERIES,
+    RULES,
     AbstractFeedback,
     AbstractLossClosure,
     AbstractMarking,
@@ -38,7 +39,6 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import Info, infos, numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of
-from fluidcc.laws.symbolic import RULES
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 
 _ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
