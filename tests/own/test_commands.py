@@ -471,6 +471,7 @@ def test_an_equilibrium_that_says_nothing_is_no_pass(tmp_path, rules, verdict, w
         assert said in found.why
     report = verb.LawReport("mine", "window", (verb.Finding("latex", "ok"), found))
     assert not report.sound and f"1 {verdict}" in report.summary
+    assert len(found.why) > 120 >= max(map(len, str(report).splitlines()))  # readable on a screen
 
 
 def test_equilibria_lie_on_both_sides_of_a_branch_and_arms_never_taken_are_listed(tmp_path):
