@@ -29,7 +29,7 @@ extensions = [
     "made",
     "signatures",
 ]
-made_tables = ["scenario_keys_tables.md", "quantities_tables.md", "laws/members_*.md"]
+made_tables = ["scenario_keys_tables.md", "quantities_tables.md"]
 parts = ["papers/counts.md", "theory/beside.md", *made_tables]  # of other pages
 exclude_patterns = ["_build", "_ext", "papers/figures", "tutorials", *parts]
 

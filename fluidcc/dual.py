@@ -196,6 +196,7 @@ def _select(condition: Any, a: Any, b: Any) -> Any:
     level = max(getattr(each, "level", 0) for each in (a, b))
     if not level:
         return np.where(condition, a, b)
+    kind = type(a if getattr(a, "level", 0) == level else b)
     wide = any(each.wide for each in (a, b) if getattr(each, "level", 0) == level)
     values, slopes = [], []
     for each in (a, b):
@@ -203,7 +204,7 @@ def _select(condition: Any, a: Any, b: Any) -> Any:
         values.append(each.value if own else each)
         slopes.append(each.slope if own else 0.0)
     lasting = np.asarray(condition)[..., None] if wide else condition
-    return Dual(_select(condition, *values), _select(lasting, *slopes), level, wide=wide)
+    return kind(_select(condition, *values), _select(lasting, *slopes), level, wide=wide)
 
 
 def maximum(a: Any, b: Any) -> Any:

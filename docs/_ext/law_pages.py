@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import sympy as sp
@@ -12,6 +13,7 @@ from fluidcc.bundled.validation.lab.formulas import zero_drift
 from fluidcc.check.verb import network_with
 from fluidcc.laws.law import KINDS as KINDS_OF_LAWS
 from fluidcc.laws.law import (
+    RULES,
     AbstractFeedback,
     AbstractMarking,
     AbstractQueueLaw,
@@ -24,7 +26,7 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.symbolic import RULES, changes, rule
+from fluidcc.laws.symbolic import changes, rule
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.results.latex import queue_equations, readable, sender_equations
 from fluidcc.scenario.files import bibliography, keys
@@ -283,8 +285,18 @@ def members(kind: str) -> Iterator[str]:
     yield from (f"| `{name}` | {why} |" for name, _, why in _commented(record))
 
 
+_MADE = re.compile(
+    r"(<!-- methods of (\w+) laws.*? -->\n).*?(?=<!-- end of methods -->)", re.DOTALL
+)
+
+
+def with_members(page: str) -> str:
+    """A page of own laws with its tables of methods as the abstract classes are now."""
+    return _MADE.sub(lambda m: f"{m[1]}\n" + "\n".join(members(m[2])) + "\n\n", page)
+
+
 def pages() -> dict[str, str]:
-    """A page for each kind of law, one that leads to them, and tables for other pages."""
+    """A page for each kind of law, and one that leads to them."""
     index = ["# Laws", "", (
         "Every formula and every table here is made from the laws when the documentation is built: "
         "the rules are called with symbols in place of numbers. Nothing is written twice. "
@@ -304,5 +316,9 @@ def pages() -> dict[str, str]:
         links = ", ".join(f"[`{n}`](#{kind}-{n.replace('_', '-')})" for n in laws)
         index.append(f"| [{title}]({kind}.md) | {links} |")
     index += ["", "```{toctree}", ":hidden:", "", *LAWS, "```"]
-    found |= {f"laws/members_{kind}.md": "\n".join(members(kind)) + "\n" for kind in RECORDS}
     return found | {"laws/index.md": "\n".join(index) + "\n"}
+
+
+if __name__ == "__main__":
+    for file in Path(__file__).parents[1].glob("own_*_law.md"):
+        file.write_text(with_members(file.read_text(encoding="utf-8")), encoding="utf-8")

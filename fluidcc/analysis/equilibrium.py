@@ -31,7 +31,7 @@ from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal, queueing_d
 from fluidcc.model.advice import advice
 from fluidcc.model.delays import path_delay, round_trip
 from fluidcc.model.fluid import as_fluid, has_motion, steady
-from fluidcc.model.rates import interpret_signal, sender_change, touched
+from fluidcc.model.rates import interpret_signal, received, sender_change, touched
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, leaves, unflatten
 from fluidcc.quantities import about, attributes, labels
@@ -136,6 +136,13 @@ class Equilibrium(Result):
         from fluidcc.analysis.linearize import regime
 
         return regime(self)
+
+    def received(self, k: int) -> Signal:
+        """The signal that the flows of group k receive: probabilities that the acknowledgement of
+        a packet brings a mark (`mark`) and that the packet is lost (`drop`), and load and delay.
+        """
+        flows = self.net.flows[k]
+        return received(flows, tuple(self.op.signals[link] for link in flows.route))
 
     def linear(self, *, side: int = 0) -> Linear:
         """The linear system, see `linearize`; at a kink the one on that `side`."""

@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from fluidcc.arrays import jax, jnp
+from fluidcc.dual import Dual
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     RECOVERIES,
+    RULES,
     AbstractFeedback,
     AbstractLossClosure,
     AbstractMarking,
@@ -37,7 +39,6 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import Info, infos, numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of
-from fluidcc.laws.symbolic import RULES
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 
 _ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
@@ -146,29 +147,27 @@ class Case:
             chosen = [s.replace(sp.Heaviside, lambda x, _: _STEP(x, tie)) for s in slopes]
         return _function((tie, *self.symbols), chosen, [{"step": _step}, "math"])
 
-    def scale(self, numbers: list[float], results: Any) -> np.ndarray:
-        """Sizes of the numbers that results are differences of; 0 if they are none."""
-        state, sizes = np.array(numbers[: len(self.asked.state)]), np.abs(results)
-        event = {s.name: v for s, v in zip(self.symbols, numbers, strict=True)}
-        if isinstance(self.law, AbstractWindowLaw):  # with time, to another power of the window
-            powers = self.method == "on_ack" and any(s.name == "e" for s in self.used)
-            return np.where(np.arange(sizes.size) == 0, powers * event["W"], 1.0)
-        if self.method == "on_arrival":
-            return np.maximum(state, event["q"])
-        if self.method == "on_tick":
-            return np.maximum(state, 1.0) + sizes
-        if self.method == "lost":
-            return np.full(sizes.shape, event["x"])
-        if self.method in (
-            "interpret",
-            "advertised_window",
-            "flight_size",
-            "decode",
-            "mean",
-            "window",
-        ):
-            return np.full(sizes.shape, max(1.0, *map(abs, event.values())))
-        return np.ones(sizes.shape)  # probabilities
+    def sizes(self, numbers: list[float]) -> np.ndarray:
+        """Sizes of all terms that each result comes from: times the unit roundoff, a bound on its
+        rounding errors (Higham, 2002, section 3.3: running error analysis).
+        """
+        results = self(*(_Sized(v, abs(v), 1, wide=False) for v in numbers))
+        return np.array([abs(float(getattr(r, "slope", r))) for r in results])
+
+
+class _Sized(Dual):
+    """A number with the sizes of the terms that it comes from in the place of a slope."""
+
+    __slots__ = ()
+
+    def chain(self, value: Any, factor: Any) -> Dual:
+        """A function of this number, which adds its own value to the sizes."""
+        return _Sized(value, abs(factor) * self.slope + abs(value), 1, wide=False)
+
+    def _join(self, other: Any, value: Any, factors: tuple[Any, Any]) -> Dual:
+        pairs = zip((self, other), factors, strict=True)
+        parts = (abs(factor) * each.slope for each, factor in pairs if isinstance(each, Dual))
+        return _Sized(value, sum(parts, abs(value)), 1, wide=False)
 
 
 _STEP = sp.Function("step")

@@ -24,6 +24,7 @@ from fluidcc.laws.law import (
     Arrival,
     Law,
     Signal,
+    shared_symbols,
 )
 from fluidcc.laws.parameters import infos, numeric_parameters
 from fluidcc.laws.registry import LAWS
@@ -113,11 +114,10 @@ def ranges(subject: Subject) -> Answer:
 
 def symbols(subject: Subject) -> Answer:
     """No two numbers of a rule have one symbol."""
-    faults = []
-    for case in subject.asked:
-        names = [s.name for s in case.symbols]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            faults.append(f"{case}: {', '.join(twice)} stands for two numbers: another symbol")
+    faults = [
+        f"{case}: {shared}"
+        for case in subject.asked for shared in shared_symbols(case.law, case.method)
+    ]  # fmt: skip
     return faults[:1], "every number of a rule has a symbol of its own"
 
 

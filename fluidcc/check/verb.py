@@ -431,7 +431,8 @@ def _judge(measured: Comparison, predicted: Comparison, where: str) -> tuple[str
         if row.equilibrium is not None and predicted.level != "mean":
             text += f", mean windows {row.equilibrium:.4g}"
         texts.append(f"{text} {row.unit}")
-    line = f"{where}: {'; '.join(texts)}; tolerance {_PASSES:.0%} of the prediction, beyond +-"
+    where = f"{where} (tolerance {_PASSES:.0%} of the prediction, beyond +-):"
+    line = "\n".join([where, *texts])
     if predicted.level == "packets":
         return UNDETERMINED, f"{predicted.level_reason}; {line}"
     line = f"by the level {predicted.level}, {line}"

@@ -11,12 +11,20 @@ import functools
 import inspect
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from fluidcc import ops
-from fluidcc.laws.parameters import Interval, StateField, check_fields, param, record_of, states
+from fluidcc.laws.parameters import (
+    Interval,
+    StateField,
+    check_fields,
+    numeric_parameters,
+    param,
+    record_of,
+    states,
+)
 from fluidcc.module import Module
 from fluidcc.ops import Num
 
@@ -723,3 +731,66 @@ KINDS: Mapping[str, type[Law]] = MappingProxyType(
 def arguments_of(base: type[Law], method: str) -> list[str]:
     """Names of the arguments of a rule after `self`, as an abstract class has them."""
     return list(inspect.signature(getattr(base, method)).parameters)[1:]
+
+
+DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
+"""Rules of sources that turn a uniform number into a time, a count or a size."""
+
+RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
+    {
+        AbstractWindowLaw: ("on_ack", "on_mark", "on_loss", "observe", "on_tick"),
+        AbstractQueueLaw: ("on_arrival", "on_tick", "signal", "gap_probability"),
+        AbstractReaction: ("shares", "ready", "growing"),
+        AbstractMarkSpacing: ("rate", "gap_probability"),
+        AbstractMarking: ("probability",),
+        AbstractFeedback: ("interpret", "advertised_window", "flight_size"),
+        AbstractEstimator: ("decode", "mean"),
+        AbstractLossClosure: ("lost", "window"),
+        AbstractSource: ("ending", "beginning", "first_window", *DRAWN),
+    }
+)
+"""Names of the rules of each kind of law."""
+
+SYMBOLS: Mapping[str, str | Mapping[str, str]] = MappingProxyType(
+    {
+        "p": "p", "mark": "p", "drop": "l", "marked": "m", "rate": "x", "acks": "x", "load": "f",
+        "estimate": r"\hat f", "hashed": "h", "rtt": "R", "u": "U", "w": "W", "gap": "j",
+        "since": {"time": "t", "round_trip": "R", "window": "y", "dropped": "d"},
+        "ack": {"count": "n", "elapsed": "e", "rtt": "R", "marked": "m"}
+        | {k: v.symbol for k, v in SIGNALS.items() if k in Ack._fields},
+        "seen": {"count": "n", "elapsed": "e", "queue": "q", "capacity": "C", "size": "s"},
+        "signal": {k: v.symbol for k, v in SIGNALS.items()},
+    }
+)  # fmt: skip
+"""LaTeX symbols of the arguments of rules, by the names that the abstract classes have."""
+
+
+def shared_symbols(law: Law, method: str) -> Iterator["SharedSymbol"]:
+    """Symbols that stand for two numbers of a rule: of the event, the state or the parameters."""
+    kind = next(base for base in KINDS.values() if isinstance(law, base))
+    named = []
+    for argument in arguments_of(kind, method):
+        symbols = SYMBOLS.get(argument, {})
+        each = {"": symbols} if isinstance(symbols, str) else symbols
+        named += [(f"{argument}.{k}" if k else argument, symbol) for k, symbol in each.items()]
+    if isinstance(law, AbstractRemembering):
+        named += zip(law.fields, law.symbols, strict=True)
+    named += [(name, info.symbol) for name, info in numeric_parameters(type(law)).items()]
+    owners: dict[str, str] = {}
+    for name, symbol in named:
+        if owners.setdefault(symbol, name) != name:
+            yield SharedSymbol(symbol, owners[symbol], name)
+
+
+class SharedSymbol(NamedTuple):
+    """A symbol, and the two numbers that it stands for."""
+
+    symbol: str
+    first: str
+    second: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.symbol} stands for two numbers, {self.first} and {self.second}: give "
+            f"{self.second} another symbol"
+        )

@@ -84,8 +84,8 @@ def load_laws(path: str | os.PathLike[str]) -> tuple[type[Law], ...]:
     return _added(LawFile(where, text, f"{_PREFIX}{place}"))
 
 
-def _faulty(where: str, expected: str, got: str) -> ScenarioError:
-    return ScenarioError([Fault(where, "", expected, got)])
+def _faulty(where: str, expected: str, got: str, key: str = "") -> ScenarioError:
+    return ScenarioError([Fault(where, key, expected, got)])
 
 
 def _added(file: LawFile) -> tuple[type[Law], ...]:
@@ -140,10 +140,11 @@ def _stopped(file: LawFile, error: BaseException) -> ScenarioError:
         expected = "imports of installed packages alone (a law file stands by itself)"
         return _faulty(where, expected, f"{error}")
     message = f"{type(error).__name__}: {error}"
+    key = _member_at(file.text, lines[-1] or 0) if lines else ""
     function, given, missing = str(error).partition("() missing ")
     if isinstance(error, TypeError) and given and function in SHAPES:
-        return _faulty(where, SHAPES[function], f"it without {missing.partition(': ')[2]}")
-    return _faulty(where, "a file that can be run", message)
+        return _faulty(where, SHAPES[function], f"it without {missing.partition(': ')[2]}", key)
+    return _faulty(where, "a file that can be run", message, key)
 
 
 def _laws_in(file: LawFile, module: ModuleType) -> tuple[type[Law], ...]:
@@ -174,17 +175,33 @@ def _at(file: LawFile, fault: Fault) -> Fault:
     return dataclasses.replace(fault, where=f"{file.path}, line {line}" if line else file.path)
 
 
+def _members(text: str) -> Iterator[tuple[str, str, ast.stmt]]:
+    """The name of a class, and that of a field or method of it, with its statement in the text; of
+    the class itself, last, without the latter.
+    """
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                for target in getattr(inner, "targets", [getattr(inner, "target", inner)]):
+                    name = getattr(target, "id", getattr(target, "name", ""))
+                    yield node.name, name, inner
+            yield node.name, "", node
+
+
 def line_of(text: str, name: str, part: str = "") -> int | None:
     """Line of a class in Python text, or of the field or method `part` of it."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            for inner in node.body:
-                targets = getattr(inner, "targets", [getattr(inner, "target", inner)])
-                names = [getattr(t, "id", getattr(t, "name", None)) for t in targets]
-                if part and part in names:
-                    return inner.lineno
-            return node.lineno
-    return None
+    found = {member: node.lineno for owner, member, node in _members(text) if owner == name}
+    return found.get(part, found.get(""))
+
+
+def _member_at(text: str, line: int) -> str:
+    """The class and its member at a line of Python text; empty outside of classes."""
+    found = (
+        f"{owner}.{member}" if member else owner
+        for owner, member, node in _members(text)
+        if node.lineno <= line <= (node.end_lineno or line)
+    )
+    return next(found, "")
 
 
 @contextlib.contextmanager

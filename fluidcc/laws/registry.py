@@ -196,10 +196,16 @@ def faults_of(law: Any) -> list[Fault]:
 def _missing(law: Any) -> Iterator[Fault]:
     """Rules and words that every law of the kind has."""
     kind = kind_of(law)
+    base = BASES[kind]
+    others = [n for n in dir(law) if not hasattr(base, n) and inspect.isfunction(getattr(law, n))]
     for name in sorted(law.__abstractmethods__):
-        arguments = ", ".join(inspect.signature(getattr(BASES[kind], name)).parameters)
+        arguments = ", ".join(inspect.signature(getattr(base, name)).parameters)
         method = f"a method {name}({arguments}), which every {kind} law has"
-        yield _fault(law, name, method, "none")
+        close = nearest(name, others, 1)
+        if close:  # a misspelt one
+            yield _fault(law, close[0], method, repr(close[0]), (name,))
+        else:
+            yield _fault(law, name, method, "none")
     for name in (n for n in _NEEDED.get(kind, _WORDS[:2]) if not hasattr(law, n)):
         yield _fault(law, name, f'a line `{name} = "..."` in the class', "none")
 

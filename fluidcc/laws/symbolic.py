@@ -5,8 +5,7 @@ compiles the resulting expression, and the documentation prints it.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sympy as sp
@@ -14,15 +13,10 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from fluidcc.laws.law import (
     KINDS,
+    RULES,
     SIGNALS,
-    AbstractEstimator,
-    AbstractFeedback,
-    AbstractLossClosure,
-    AbstractMarking,
-    AbstractMarkSpacing,
+    SYMBOLS,
     AbstractQueueLaw,
-    AbstractReaction,
-    AbstractSource,
     AbstractWindowLaw,
     Ack,
     Arrival,
@@ -30,31 +24,15 @@ from fluidcc.laws.law import (
     Signal,
     Since,
     arguments_of,
+    shared_symbols,
 )
-from fluidcc.laws.parameters import infos, numeric_parameters, states
+from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.laws.registry import kind_of
-
-DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
-"""Rules of sources that turn a uniform number into a time, a count or a size."""
-
-RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
-    {
-        AbstractWindowLaw: ("on_ack", "on_mark", "on_loss", "observe", "on_tick"),
-        AbstractQueueLaw: ("on_arrival", "on_tick", "signal", "gap_probability"),
-        AbstractReaction: ("shares", "ready", "growing"),
-        AbstractMarkSpacing: ("rate", "gap_probability"),
-        AbstractMarking: ("probability",),
-        AbstractFeedback: ("interpret", "advertised_window", "flight_size"),
-        AbstractEstimator: ("decode", "mean"),
-        AbstractLossClosure: ("lost", "window"),
-        AbstractSource: ("ending", "beginning", "first_window", *DRAWN),
-    }
-)
-"""Names of the rules of each kind of law."""
 
 _TIMING = ("period", "slow_start")  # of window laws; they change nothing
 _TRIVIAL = ("p = p", "f = f")  # the memory itself
 _WINDOW = "W"
+_RECORDS = {"ack": Ack, "seen": Arrival, "since": Since, "signal": Signal}
 
 
 class Rule(NamedTuple):
@@ -109,26 +87,15 @@ def state_symbols(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
 
 def _arguments(law: Law, window: AbstractWindowLaw | None, recovery: str) -> dict[str, Any]:
     """Symbols for the arguments of rules, by the names that the abstract classes have."""
-    known = {k: v.symbol for k, v in SIGNALS.items()}
-    received = {k: v for k, v in known.items() if k in Ack._fields}
-    plain = {
-        "p": "p", "mark": "p", "drop": "l", "marked": "m", "rate": "x", "acks": "x", "load": "f",
-        "estimate": r"\hat f", "hashed": "h", "rtt": "R", "u": "U",
-    }  # fmt: skip
     remembers = isinstance(law, AbstractWindowLaw | AbstractQueueLaw)
     state = state_symbols(law) if remembers else ()
-    return {name: _symbol(symbol, nonnegative=True) for name, symbol in plain.items()} | {
-        "w": _symbol(_WINDOW, positive=True),
-        "gap": _symbol("j", positive=True),
-        "since": _record(Since, time="t", round_trip="R", window="y", dropped="d"),
-        "ack": _record(Ack, count="n", elapsed="e", rtt="R", marked="m", **received),
-        "seen": _record(Arrival, count="n", elapsed="e", queue="q", capacity="C", size="s"),
-        "signal": _record(Signal, **known),
-        "s": state,
-        "x": state,
-        "window": window and with_symbols(window),
-        "recovery": recovery,
-    }
+    known: dict[str, Any] = {}
+    for name, symbols in SYMBOLS.items():
+        record = not isinstance(symbols, str)
+        sign = {"positive": True} if name in ("w", "gap") else {"nonnegative": True}
+        known[name] = _record(_RECORDS[name], **symbols) if record else _symbol(symbols, **sign)
+    window = window and with_symbols(window)
+    return known | {"s": state, "x": state, "window": window, "recovery": recovery}
 
 
 def _called(
@@ -165,14 +132,8 @@ def rule(
     stands for two numbers of it.
     """
     known, arguments = _called(law, method, window, recovery)
-    numbers = (*known.state, *known.event, *parameter_symbols(law).values())
-    if twice := sorted({s.name for s in numbers if numbers.count(s) > 1}):
-        described = infos(law) | {k: field.info for k, field in states(type(law)).items()}
-        own = [name for name, info in described.items() if info.symbol in twice]
-        raise ValueError(
-            f"{law.name}.{method}: {', '.join(twice)} stands for two numbers; give "
-            f"{' and '.join(own)} another symbol"
-        )
+    if shared := list(shared_symbols(law, method)):
+        raise ValueError(f"{law.name}.{method}: {shared[0]}")
     results = getattr(with_symbols(law), method)(*arguments)
     return known._replace(results=tuple(sp.sympify(r) for r in _flat(results)))
 

@@ -16,6 +16,8 @@ from typing import Any
 from fluidcc.errors import Fault, nearest
 from fluidcc.laws.law import (
     KINDS,
+    RULES,
+    SIGNALS,
     Ack,
     Arrival,
     Law,
@@ -24,6 +26,7 @@ from fluidcc.laws.law import (
     Signal,
     Since,
     arguments_of,
+    shared_symbols,
 )
 from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of
@@ -51,6 +54,8 @@ _ARGUMENTS: dict[str, Any] = {
 }  # fmt: skip
 """Moderate numbers for the arguments of rules, by the names that the abstract classes have."""
 
+_SIZES = (4.0, 8.0, 64.0, 1024.0)  # packet: windows at which marks are tried
+_REGULAR = ("on_ack", "observe", "on_arrival")
 _CHANGES = ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival")
 _MEMORIES = ("start", "bounded", "with_window")
 _TUPLES = ("breakpoints", "switching_points", "tick_interval", "initial_states")
@@ -161,6 +166,21 @@ def _number(found: Any) -> str | None:
     return f"returns {found!r}, expected one real number"
 
 
+def hint_of_change(event: str, *, is_new_state: bool) -> str:
+    """The remedy for a rule that changes something without packets or time."""
+    if is_new_state:
+        return "it seems to return the new state; a rule returns the change"
+    return f"a change per packet is `{event}.count * ...`, one over time `{event}.elapsed * ...`"
+
+
+def hint_of_decrease(window: float, raised: float) -> str:
+    """The remedy for a rule that raises a window by a mark."""
+    return (
+        "so that windows grow without bound: a decrease is negative, and a rule that computes the "
+        f"new window returns the change, here {raised - window:.6g}"
+    )
+
+
 # -- the trial --------------------------------------------------------------------------------
 
 
@@ -172,6 +192,10 @@ def faults_of_rules(law: Any) -> Iterator[Fault]:
     if unfit:
         return
     made: Any = law()
+    unfit = list(_shared(made))
+    yield from unfit
+    if unfit:
+        return
     own = {name: getattr(law, name).__module__.split(".")[0] != "fluidcc" for name in _rules(base)}
     faulty = False
     for method in sorted(own, key=lambda name: (not own[name], name != "start")):
@@ -215,6 +239,18 @@ def _unfit(law: type[Law], base: type[Law]) -> Iterator[Fault]:
             yield Fault("", f"{law.__qualname__}.{name}", expected, repr(name), close)
 
 
+def _shared(law: Any) -> Iterator[Fault]:
+    """Symbols that stand for two numbers of a rule, at the one of the law's own."""
+    found = {}
+    for method in next(rules for base, rules in RULES.items() if isinstance(law, base)):
+        for shared in shared_symbols(law, method):
+            found.setdefault(shared.second, (shared, method))
+    for (symbol, first, second), method in found.values():
+        expected = f"a symbol that nothing else in {method} has"
+        yield Fault("", f"{type(law).__qualname__}.{second}", expected,
+                    f"{symbol!r}, the symbol of {first}")  # fmt: skip
+
+
 def _takes(function: Any, count: int) -> bool:
     try:
         inspect.signature(function).bind(*range(count))
@@ -223,14 +259,15 @@ def _takes(function: Any, count: int) -> bool:
     return True
 
 
-def _call(law: Any, method: str, number: Callable[[float], Any] = float) -> Any:
-    """The answer of a rule to moderate numbers, or to what `number` makes of each."""
+def _call(law: Any, method: str, number: Callable[[float], Any] = float, **given: Any) -> Any:
+    """The answer of a rule to moderate numbers or those given, by `number` from each."""
+    numbers = _ARGUMENTS | given
     made = {name: number(getattr(law, name)) for name in numeric_parameters(law)}
     bare = dataclasses.replace(law, **made)
-    known = {name: map_tree(number, value) for name, value in _ARGUMENTS.items()}
+    known = {name: map_tree(number, value) for name, value in numbers.items()}
     kind = kind_of(type(law))
     if kind in ("window", "queue") and method != "start":
-        at = _ARGUMENTS["w" if kind == "window" else "queue"]
+        at = numbers["w" if kind == "window" else "queue"]
         known["s"] = known["x"] = map_tree(number, law.start(at))
     if kind == "marking":
         windows: Any = LAWS["window"].values()
@@ -242,11 +279,55 @@ def _call(law: Any, method: str, number: Callable[[float], Any] = float) -> Any:
 def _by_floats(law: Any, method: str) -> Fault | None:
     try:
         found = _call(law, method)
+        why = shape_fault(law, method, found)
+        if not why and (fault := _by_contract(law, method)):
+            return fault
     except Exception as error:
         zero = ", for elapsed = 0 too" if isinstance(error, ZeroDivisionError) else ""
         return _fault(law, method, f"{_WORKS}{zero}", describe(error), error)
-    why = shape_fault(law, method, found)
     return _fault(law, method, _WORKS, f"one that {why}") if why else None
+
+
+def _by_contract(law: Any, method: str) -> Fault | None:
+    """The fault of a rule whose numbers are of the right shape, but no changes, or that acts on a
+    signal which the law does not declare.
+    """
+    kind = kind_of(type(law))
+    if kind not in ("window", "queue") or method not in _CHANGES:
+        return None
+    name = "ack" if kind == "window" else "seen"
+    event = _ARGUMENTS[name]
+    if method in _REGULAR:
+        still = {name: event._replace(count=0.0, elapsed=0.0)}
+        changes = _flat(_call(law, method, **still))
+        if any(changes):
+            before = _flat(law.start(_ARGUMENTS["w" if kind == "window" else "queue"]))
+            new = any(a == b != 0 for a, b in zip(changes, before, strict=True))
+            hint = hint_of_change(name, is_new_state=new)
+            expected = "no change without packets or time"
+            return _fault(law, method, expected, f"{', '.join(f'{c:g}' for c in changes)}; {hint}")
+    if kind == "queue":
+        return None
+    if method in ("on_mark", "on_loss"):
+        raised = [_flat(_call(law, method, w=w))[0] for w in _SIZES]
+        if min(raised) > 0:
+            got = f"one that raises windows of all sizes, one of {_SIZES[1]:g} by {raised[1]:g}, "
+            return _fault(law, method, "a rule that lowers the window",
+                          got + hint_of_decrease(_SIZES[1], raised[1]))  # fmt: skip
+    known = _flat(_call(law, method))
+    if _flat(_call(law, method)) != known:  # by chance, which the check of results names
+        return None
+    for signal in (s for s in event._fields if s in SIGNALS and s not in law.reads):
+        other = event._replace(**{signal: 2 * getattr(event, signal)})
+        if _flat(_call(law, method, ack=other)) != known:
+            expected = f"a line `reads = {(*law.reads, signal)}` in the class"
+            got = f"{law.reads} and a rule that reads ack.{signal}"
+            return _fault(law, method, expected, got)
+    return None
+
+
+def _flat(state: Any) -> tuple[float, ...]:
+    return state if isinstance(state, tuple) else (state,)
 
 
 class _Traced(Recorded):

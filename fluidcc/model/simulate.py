@@ -47,7 +47,7 @@ class LinkRun:
     queue: Floats  # packet, with the one in service
     queueing_delay: Floats  # s
     average: Floats  # packet, of the queue law
-    mark_probability: Floats  # probability to mark, or to drop early where flows have no ECN
+    mark_probability: Floats  # probability to mark or to drop
     mark_fraction: Floats  # share of the packets sent now that it marks
     drop_fraction: Floats  # share that it drops: queue law and overflow
     load_factor: Floats  # 0 if it gives none
@@ -251,7 +251,7 @@ def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     average = link.queue.average(y.laws[k], q)
     shares = (marked / some, dropped / some)
     delay = queueing_delay(q, link.capacity)
-    return q, delay, average, signal.mark, *shares, signal.load, offered, quenches, used
+    return q, delay, average, signal.either, *shares, signal.load, offered, quenches, used
 
 
 def _report_flows(net: Network, i: int, y: State, outputs: Outputs) -> tuple:

@@ -26,7 +26,7 @@ class Initial(NamedTuple):
     queue_laws: tuple[tuple[float, ...], ...]  # state of each
     windows: np.ndarray  # packet
     rtts: np.ndarray  # s
-    marks: np.ndarray  # probability
+    marks: np.ndarray  # probability that an acknowledgement brings one
     memories: dict[int, np.ndarray]  # by group: of each flow's window law, without the window
 
 
@@ -57,7 +57,7 @@ def find_initial(plan: Plan, find: Callable[[Network], Any]) -> Initial:
         counts = np.broadcast_to(np.asarray(flows.n, float), each).astype(int)
         windows[own] = np.repeat(np.maximum(found.window, 1.0), counts)
         rtts[own] = np.repeat(found.rtt, counts)
-        marks[own] = np.repeat(np.broadcast_to(found.mark_probability, each), counts)
+        marks[own] = np.repeat(np.broadcast_to(point.received(k).mark, each), counts)
         memories[k] = np.repeat(
             _memory(flows.window, point.op.senders[k].law, each), counts, axis=0
         )

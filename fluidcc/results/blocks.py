@@ -57,11 +57,15 @@ Cell = str | Number | Span | Line | Path
 
 
 class Column(NamedTuple):
-    """The heading of a column: a name and the unit of its numbers; a parameter's is its path."""
+    """The heading of a column: a name and the unit of its numbers; a parameter's is its path.
+
+    Words wider than `width` letters take several lines; 0: as wide as they are.
+    """
 
     name: str
     unit: str = "1"
     parameter: bool = False
+    width: int = 0
 
     @property
     def heading(self) -> str:

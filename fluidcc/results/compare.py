@@ -19,7 +19,7 @@ from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.validity import validity_warnings
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
-from fluidcc.model.rates import interpret_signal, received
+from fluidcc.model.rates import interpret_signal
 from fluidcc.model.simulate import FLOW_KEYS, LINK_KEYS, Trajectory, simulate
 from fluidcc.packets.accounts import half_width, shortest
 from fluidcc.packets.hooks import compile_ahead
@@ -521,8 +521,8 @@ class GainAndLoss(NamedTuple):
 def throughputs(eq: Equilibrium) -> dict[str, float]:
     """Mean rate of a flow that arrives, by group [packet/s]."""
     out = {}
-    for flows, (name, group) in zip(eq.net.flows, eq.flows.items(), strict=True):
-        lost = float(received(flows, tuple(eq.op.signals[k] for k in flows.route)).drop)
+    for k, (flows, (name, group)) in enumerate(zip(eq.net.flows, eq.flows.items(), strict=True)):
+        lost = float(eq.received(k).drop)
         out[name] = float(np.average(group.rate, weights=np.asarray(flows.n, float))) * (1 - lost)
     return out
 

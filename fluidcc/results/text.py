@@ -84,6 +84,7 @@ def _table(block: Table, rows: Iterable[tuple[Cell, ...]], bare: bool) -> RichTa
     for k, column in enumerate(out.columns):
         if block.is_wordy(k):
             column.justify = "left"
+        column.max_width = block.columns[k].width or None
     for row in rows:
         out.add_row(*map(_cell, row))
     return out

@@ -207,13 +207,14 @@ FILES = {
     "import a_module_that_is_not_there": ("line 1: expected imports of installed packages alone",),
     "x = 1 / 0": ("line 1: expected a file that can be run, got ZeroDivisionError",),
     "class Plain:\n    pass\n": ("expected a class below one of AbstractWindowLaw", "got Plain"),
-    HEAD.replace(', unit="1"', ""): ("line 9: expected param(default, symbol, unit=",
+    HEAD.replace(', unit="1"', ""): ("line 9: Mild.b: expected param(default, symbol, unit=",
                                      "got it without 'unit'"),
     HEAD.replace('"1"', '""'): ('line 9: Mild.b: expected its unit in unit=, "1" for',),
-    HEAD.replace("on_mark", "on_mork"): ("line 4: Mild.on_mark: expected a method on_mark(self",),
+    HEAD.replace("on_mark", "on_mork"): ("line 14: Mild.on_mork: expected a method on_mark(self",
+                                       "did you mean 'on_mark'"),
     HEAD.replace('"mild"', '"reno"'): ("line 5: Mild.name: expected a name that no other window",),
     HEAD.replace("0.25", "1.25"): ("line 9: Mild.b: expected a default in its own range (0, 1)",),
-    HEAD.replace("(0, 1)", "0 to 1"): ("line 9: expected a file that can be run", "an interval"),
+    HEAD.replace("(0, 1)", "0 to 1"): ("line 9: Mild.b: expected a file that can", "an interval"),
 }  # fmt: skip
 
 
@@ -352,5 +353,5 @@ def test_packets_refuse_one_symbol_for_two_numbers():
 
     net = fc.load(SLOW)
     flows = dataclasses.replace(net.flows[0], window=Twice())
-    with pytest.raises(ValueError, match=r"twice_w\.on_ack: W stands for two numbers"):
+    with pytest.raises(ValueError, match=r"twice_w\.on_ack: W .* numbers, window and last"):
         fc.simulate_packets(dataclasses.replace(net, flows=(flows,)), until=2, seeds=(1,))

@@ -71,7 +71,8 @@ class TrajectoryView(View):
         for name, link in self.found.links.items():
             _add_series(out, f"{name}: queue [packet]", link.queue)
             _add_series(out, f"{name}: queueing delay [ms]", 1e3 * link.queueing_delay)
-            _add_series(out, f"{name}: mark probability", link.mark_probability)
+            _add_series(out, f"{name}: mark fraction", link.mark_fraction)
+            _add_series(out, f"{name}: drop fraction", link.drop_fraction)
         for name, group in self.found.flows.items():
             _add_series(out, f"{name}: window [packet]", group.window)
         return [ended(self.found), out]
@@ -319,7 +320,8 @@ class TrainsView(PacketsView):
             f"Trains with a step of {step}; less runs of the same seeds with twice the step",
             "metric", "of", "unit", "difference",
         )  # fmt: skip
-        for kind, metric in (*_MAIN, ("links", "queue_var"), ("links", "mark_fraction")):
+        others = (("links", name) for name in ("queue_var", "mark_fraction", "drop_fraction"))
+        for kind, metric in (*_MAIN, *others):
             unit = quantities.units("packets", kind)[metric]
             for name, values in self.found.step_error[kind].items():
                 error = Measured(values.get(metric))

@@ -9,6 +9,7 @@ from fluidcc.result import View
 from fluidcc.results.axes import legend
 from fluidcc.results.blocks import (
     Block,
+    Column,
     Line,
     Number,
     Path,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 _SENSE = {"maximize": "largest", "minimize": "least"}
+_REASONS = 78  # letters: a table of reasons has 115 in all
 _HOLDS = {True: "holds", False: "missed", None: "undecided"}
 
 
@@ -250,7 +252,8 @@ class LawView(View):
     def tables(self, rows: int | None = None) -> list[Block]:
         """Every check with its verdict and the reason, and the counts."""
         report, good = self.found, {"ok": True, "failed": False}
-        out = table(f"{report.law}, a {report.kind} law", "check", "verdict", "why")
+        why = Column("why", width=_REASONS)
+        out = table(f"{report.law}, a {report.kind} law", "check", "verdict", why)
         for check in report.findings:
             out.add_row(check.check, verdict(good.get(check.verdict), check.verdict), check.why)
         return [out, verdict(report.sound, report.summary)]
