@@ -238,10 +238,9 @@ def _boundary(task: Task, faults: Faults, along: list[str], closure: str | None)
     ranges = [interval(text, task, faults, "boundary") for text in along]
     (x, *x_range), (y, *y_range) = (ranges * 2)[:2]
     if not faults.found:
-        from fluidcc.scenario.paths import full_path
+        from fluidcc.scenario.paths import require_once
 
-        if full_path(task.net, x) == full_path(task.net, y):
-            faults.add("boundary", x, "two different parameters", "one twice")
+        faults.catch(require_once, task.net, (x, y), where="boundary")
     given: Options = {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
     return _closed(task, faults, closure, "boundary", **given)
 
