@@ -29,7 +29,14 @@ from fluidcc.packets.run import simulate_packets
 from fluidcc.results.compare import POINTS
 from fluidcc.scenario import parsing
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.paths import check_paths, full_path, number_at, replace, require_once, value_at
+from fluidcc.scenario.paths import (
+    check_paths,
+    full_path,
+    number_at,
+    replace,
+    require_once,
+    value_at,
+)
 
 MET = 1e-8
 """Share of its scale by which a constraint may be missed and still counts as met: more than the

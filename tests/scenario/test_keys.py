@@ -55,7 +55,7 @@ def test_the_answer_stands_in_the_message():
         'flows.tcp.ecn: expected feedback = "mark_tail" of flows for ECN'
     )
     assert "random_loss = " in fault_of("links.near.loss").expected
-    assert "law = \"sack\"" in fault_of("flows.tcp.sack").expected
+    assert 'law = "sack"' in fault_of("flows.tcp.sack").expected
     assert fault_of("links.near.queue_disc").nearest == ()  # but its spelling
     assert "capacity = " in fault_of("links.near.bandwidth").expected
     assert "[links.X.queue]" in fault_of("links.near.min_th").expected  # one level too high
