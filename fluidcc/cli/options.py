@@ -195,6 +195,14 @@ def prepare(
     return Task(net, typed, axes, json, out, plot, names, chunked, quiet)
 
 
+def check_columns(task: Task, faults: Faults) -> None:
+    """Note columns that no result of the network has, before anything runs."""
+    if task.columns is not None and task.net is not None:
+        from fluidcc.results.tex import check_words
+
+        faults.catch(check_words, task.columns, task.net)
+
+
 def read_scenario(name: str) -> "Network":
     """The network of a scenario as typed: a bundled one, a file, or standard input as ``-``."""
     from fluidcc.scenario.files import load, loads

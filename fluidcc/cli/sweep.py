@@ -16,6 +16,7 @@ from fluidcc.cli.options import (
     OVER,
     QUIET,
     Task,
+    check_columns,
     command_line,
     completed,
     flag,
@@ -92,6 +93,7 @@ def _prepare(
         faults, scenario, changes, over, json, out, columns, None, fast_cpu, chunked=True,
         quiet=quiet,
     )  # fmt: skip
+    check_columns(task, faults)
     if scenario is None:
         faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
     if not over:

@@ -31,6 +31,7 @@ from fluidcc.cli.options import (
     WARMUP,
     Option,
     Task,
+    check_columns,
     check_file,
     completed,
     end_of,
@@ -148,6 +149,8 @@ def make_command(verb: Verb) -> Callable[..., None]:
         )
         if verb.grid and not grid:
             faults.add(verb.name, "", "a grid: --over PATH=A:B:STEP", "none")
+        if verb.scenario is SCENARIO:  # bounds have words of their own
+            check_columns(task, faults)
         options = verb.read(task, faults, **own)
         faults.finish()
         result = evaluate(task, verb.call(options), verb.doing, verb.grid)
