@@ -90,7 +90,7 @@ OPTIONS = [
     (["equilibrium", SLOW, "--over", "flow.n=1,2", "--over", "flows.tcp.n=3,4"],
      ["over: flows.tcp.n: expected each path once, got 'flow.n' too"]),
     (["stability", SLOW, "--out", "x.tex", "--columns", "queue, marginn"],
-     ["--columns: expected columns by heading, without unit, got 'marginn'; did you mean 'margin'"]),
+     ["columns by heading, without unit, got 'marginn'; did you mean 'margin'"]),
     (["boundary", SLOW, "flow.n=10:20", "flows.tcp.n=10:30"],
      ["boundary: flows.tcp.n: expected each path once, got 'flow.n' too"]),
     (["optimize", SLOW, "--vary", "flow.n=10:20", "--vary", "flows.tcp.n=10:30",

@@ -181,7 +181,7 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
     failures, unsaved = _failures(task, result), None
     if len(failures) < len(points) or not task.axes:
         try:
-            _save(task, result)
+            save_files(task, result)
         except (MemoryError, ValueError) as error:
             unsaved = error
     if task.json:
@@ -212,7 +212,7 @@ def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
             typer.echo(f"note: {line}", err=True)
 
 
-def _save(task: Task, result: Any) -> None:
+def save_files(task: Task, result: Any) -> None:
     """The files of ``--out`` and ``--plot``."""
     from fluidcc.results.export import save
 

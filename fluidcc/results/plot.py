@@ -21,7 +21,7 @@ def plot(*results: Any, width: float = WIDTH) -> Figure:
     Parameters
     ----------
     results
-        What the verbs return, or a sweep of it.
+        What the verbs return, a sweep of it, or what `load_result` reads of a sweep.
     width
         Of the picture [inch]: 7 for two columns of a page, 3.5 for one, where panels stand below
         each other.
@@ -90,6 +90,10 @@ def style() -> AbstractContextManager[None]:
 
 def _view(result: Any) -> View:
     """How a result is drawn; raises TypeError for something that is no result."""
+    if isinstance(getattr(result, "attrs", None), dict) and "failed" in result:  # of a saved sweep
+        from fluidcc.sweep.chunks import SweepData  # heavy
+
+        return SweepData.of(result).view
     if not isinstance(result, Result):
         raise TypeError(f"plot: expected a result or a sweep, got {type(result).__name__}")
     return result.view

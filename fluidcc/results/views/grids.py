@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.result import Result, View
+from fluidcc.result import LISTED, Result, View
 from fluidcc.results.axes import (
     MARKERS,
     STABLE,
@@ -123,9 +123,14 @@ class SweepView(View):
             f"{len(result.points)} points", tuple(columns), [*zip(*columns.values(), strict=True)]
         )
         out.hidden = len(result.points) - len(points)
-        refused = [p for p in points if p.status == "refused"]
-        reasons = dict.fromkeys(f"refused: {p.result.message}" for p in refused)
-        return [out, *(line for reason in reasons for line in lines(reason))]
+        return [out, *self._reasons()]
+
+    def _reasons(self) -> list[Block]:
+        """Why points lack numbers, for the first of them; those that failed are named elsewhere."""
+        reasons = [found for found in self.found.reasons if found.status != "failed"]
+        left = len(reasons) - LISTED
+        more = f"... and {left} more points for such reasons" if left > 0 else ""
+        return lines(*(found.describe() for found in reasons[:LISTED]), more)
 
     def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
         """The numbers of a point by quantity and level of description."""
@@ -228,7 +233,7 @@ class SweepDataView(SweepView):
         out = Table(f"{total} points", tuple(heads), hidden=total - wanted)
         for row in zip(*(values[:wanted] for _, _, values in cells), strict=True):
             out.add_row(*(value if isinstance(value, str) else Number(value) for value in row))
-        return [out]
+        return [out, *self._reasons()]
 
     def _is_map(self) -> bool:
         """Whether these are growth rates and verdicts over two parameters that are numbers."""
