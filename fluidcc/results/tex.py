@@ -31,7 +31,7 @@ _WORDS = frozenset(
     "Hopf a as at both branches changes constraints curves cycles deviation distance earliest ends"
     " first flows fold found from goal greatest growth imaginary it latest least links loop metric"
     " modulus most of on over points ranges recommended roots round runs s sides smooth standard"
-    " steps the to trips without".split()
+    " steps the to trips trust without".split()
 )
 """Words of headings that are in no name of a quantity."""
 _WORD = re.compile(r"[^\W_]+")

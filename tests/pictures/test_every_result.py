@@ -106,6 +106,9 @@ def test_the_stable_region_of_a_boundary_is_shaded():
 def test_a_sweep_of_comparisons_has_all_levels_in_one_panel():
     verb = functools.partial(fc.compare, until=5, levels=("mean", "population"), trajectory=False)
     swept = fc.sweep(NET, {"flow.n": [40, 60]}, verb)
+    printed = str(swept).splitlines()
+    assert max(map(len, printed)) <= 100  # a table for each quantity
+    assert "bottleneck: queue, 2 points" in printed
     data = fc.SweepData(swept.axes, swept.units, swept.to_xarray(), NET)
     for found in (swept, data):
         axes = {ax.get_ylabel(): ax for ax in fc.plot(found).get_axes()}
