@@ -222,7 +222,7 @@ def save_files(task: Task, result: Any) -> None:
     if task.plot is not None:
         with written("--plot", task.plot):
             try:
-                save(result, task.plot)
+                save(result, task.plot, net=task.net)
             except (TypeError, ValueError) as error:
                 expected = "a result that has a picture"
                 raise ScenarioError([Fault("--plot", "", expected, str(error))]) from None

@@ -48,6 +48,17 @@ def test_pictures_have_labels_with_units(name, width):
             words = label.replace("\n", " ")
             assert words in BARE or (words.endswith("]") and "[" in words), (name, words)
     figure.draw_without_rendering()  # warnings about the layout are errors
+    box = figure.get_tightbbox()
+    assert box.x0 > -0.02 and box.x1 < width + 0.02  # nothing is cut
+
+
+def test_the_title_of_the_scenario_stands_above_wide_pictures_once():
+    rest, run = made("Equilibrium"), made("Trajectory")
+    both = fc.plot(rest, run)
+    titles = [part.get_suptitle() for part in both.subfigs]
+    assert titles[0].startswith(f"{NET.title}\nregular; ") and titles[1] == ""
+    assert NET.title not in fc.plot(rest, width=3.5).subfigs[0].get_suptitle()
+    assert fc.plot(made("FrequencyResponse")).subfigs[0].get_suptitle() == NET.title
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

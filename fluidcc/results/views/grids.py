@@ -208,7 +208,7 @@ class SweepView(View):
             ax.xaxis.set_tick_params(labelbottom=True)
         every = [panel for levels in panels.values() for panel in levels.values()]
         if any(np.isfinite(panel.halves).any() for panel in every):
-            figure.suptitle(self._interval(), fontsize=8)
+            figure.suptitle(self._interval())
         legend_above(axes[0])
 
 
