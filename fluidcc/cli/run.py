@@ -178,7 +178,13 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
     """
     points = result.to_dict()["points"] if task.axes else [{"set": {}, **result.to_dict()}]
     points = [{**p, "set": {**task.typed, **p["set"]}} for p in points]
-    failures, unsaved = _failures(task, result), None
+    from fluidcc.result import failure
+
+    if task.axes:
+        failures = [point.describe() for point in result.failed]
+    else:
+        failures = [f"failed: {why}"] if (why := failure(result)) else []
+    unsaved = None
     if len(failures) < len(points) or not task.axes:
         try:
             save_files(task, result)
@@ -237,11 +243,3 @@ def written(option: str, path: Path, kind: type[OSError] = OSError) -> Iterator[
         reason = error.strerror or str(error)
         expected = "a file that can be written"
         raise ScenarioError([Fault(option, "", expected, f"'{path}' ({reason})")]) from None
-
-
-def _failures(task: Task, result: Any) -> list[str]:
-    from fluidcc.result import failure
-
-    if task.axes:
-        return [point.describe() for point in result.failed]
-    return [f"failed: {failure(result)}"] if failure(result) else []
