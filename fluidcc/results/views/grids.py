@@ -86,17 +86,9 @@ class SweepView(View):
             None if sized else found.net, path, found.units[path], found.axes[path]
         )
 
-    def _numbers(self, point: Any) -> dict[str, Measured] | None:
-        """The numbers of a point; None if it failed."""
-        if isinstance(point.result, Result):
-            return point.result.numbers()
-        return None if point.result is None else {}
-
     def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
-        """The numbers of a point by quantity and level of description."""
-        if isinstance(point.result, Result):
-            return point.result.view.levels()
-        return {name: {"": value} for name, value in (self._numbers(point) or {}).items()}
+        """The numbers of a point by quantity and level of description; none if it failed."""
+        return point.result.view.levels() if isinstance(point.result, Result) else {}
 
     def _measured(self, points: Sequence[Any]) -> dict[str, dict[str, list[Measured]]]:
         """Each quantity by level at each point, None at points without it."""
@@ -128,7 +120,7 @@ class SweepView(View):
             first[Column("to trust")] = trusted
             parts = {f"{name}, {title}": [levels] for name, levels in measured.items()}
         else:
-            statuses = ["failed" if self._numbers(p) is None else p.status for p in points]
+            statuses = [point.status for point in points]
             first |= {Column("status"): statuses} if any(statuses) else {}
             parts = {title: [{name: levels[""]} for name, levels in measured.items()]}
         out: list[Block] = []
@@ -336,9 +328,10 @@ class MapView(SweepView):
 
     size: Any = (4.0, 1)
 
-    def _numbers(self, point: Any) -> dict[str, Measured] | None:
-        """Number of unstable roots and the rightmost root; None if the point failed."""
-        return None if point.status == "failed" else root(point.rightmost, point.unstable)
+    def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
+        """Number of unstable roots and the rightmost root."""
+        known = {} if point.status == "failed" else root(point.rightmost, point.unstable)
+        return {name: {"": value} for name, value in known.items()}
 
     def draw(self, figure: "SubFigure") -> None:
         """Growth rates over one or two parameters, and the undetermined points."""
