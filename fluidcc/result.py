@@ -8,7 +8,7 @@ import enum
 import importlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fluidcc.errors import Suggests
 
@@ -25,6 +25,27 @@ if TYPE_CHECKING:
 _ROWS = 12  # of a grid that a notebook has
 WIDTH = 7.0
 """Width of a picture [inch]: two columns of a page."""
+
+
+REASONED = ("failed", "refused", "none", "continuum", "discontinuity")
+"""Statuses of points of a grid that lack numbers, for the reason in the message."""
+LISTED = 10
+"""Most points whose reasons are printed."""
+
+
+class Outcome(NamedTuple):
+    """A point of a grid by its changes: the status there, and the message."""
+
+    set: Mapping[str, Any]
+    status: str
+    message: str
+
+    def describe(self) -> str:
+        """The point and the reason, in one line."""
+        from fluidcc.scenario.reader import got
+
+        place = ", ".join(f"{path} = {got(value)}" for path, value in self.set.items())
+        return f"{self.status} at {place}: {'; '.join(self.message.splitlines())}"
 
 
 class View:

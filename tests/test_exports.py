@@ -112,6 +112,14 @@ def test_what_failed_is_printed_however_long_the_table_is():
     assert "… and 19 more rows: .to_pandas() has them all" in shown
 
 
+@pytest.mark.parametrize("name", sorted(RESULTS.keys() - {"BoundReport", "BoundReports"}))
+def test_no_heading_is_refused_before_it_is_known(name):
+    found = made(name)
+    heads = {c.name for own in found.tables() if isinstance(own, Table) for c in own.columns}
+    heads -= {"r", "tau"}  # parameters of the delay equation
+    tex.check_words([*heads, *found.numbers()], NET)
+
+
 def test_columns_of_latex_are_taken_by_name():
     found = made("Equilibrium")
     source = found.to_latex(columns=["queue", "link"])

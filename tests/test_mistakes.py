@@ -89,6 +89,13 @@ OPTIONS = [
      ["each path once, got 'flow.n'"]),
     (["equilibrium", SLOW, "--over", "flow.n=1,2", "--over", "flows.tcp.n=3,4"],
      ["over: flows.tcp.n: expected each path once, got 'flow.n' too"]),
+    (["stability", SLOW, "--out", "x.tex", "--columns", "queue, marginn"],
+     ["columns by heading, without unit, got 'marginn'; did you mean 'margin'"]),
+    (["boundary", SLOW, "flow.n=10:20", "flows.tcp.n=10:30"],
+     ["boundary: flows.tcp.n: expected each path once, got 'flow.n' too"]),
+    (["optimize", SLOW, "--vary", "flow.n=10:20", "--vary", "flows.tcp.n=10:30",
+      "--maximize", "phase_margin"],
+     ["vary: flows.tcp.n: expected each path once, got 'flow.n' too"]),
     (["equilibrium", SLOW, "--set", "flow.n=50", "--over", "flows.tcp.n=40,60"],
      ["--over: flows.tcp.n: expected a path that --set leaves alone, got 'flow.n' in --set"]),
     (

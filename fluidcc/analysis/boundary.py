@@ -40,7 +40,7 @@ from fluidcc.progress import part, reporting
 from fluidcc.quantities import about, about_parameter
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.paths import full_path
+from fluidcc.scenario.paths import require_once
 
 if TYPE_CHECKING:
     import xarray
@@ -218,16 +218,14 @@ def boundary(
     ('ok', 'hopf')
     """
     ranges = [_range(net, path, given) for path, given in ((x, x_range), (y, y_range))]
-    network = isinstance(net, Network)
-    if x == y or (network and full_path(net, x) == full_path(net, y)):
-        raise ScenarioError([Fault("boundary", x, "two different parameters", "one twice")])
+    require_once(net, (x, y), "boundary")
     scales = scale_of(*ranges[0]), scale_of(*ranges[1])
     plane = Plane(family(net, [x, y], "boundary"), scales, (x, y))
     at = lines(points)
     columns = plane.columns(np.stack([at, at], axis=1))
     units = (unit_of(net, x), unit_of(net, y))
     result: Any = functools.partial(Boundary, (x, y), units, (ranges[0], ranges[1]), net=net)
-    if network and net.closure == "population":
+    if isinstance(net, Network) and net.closure == "population":
         return _of_population(plane, at, columns, result)
     with part(0.0, _GRID):
         cells = grid(plane, points)

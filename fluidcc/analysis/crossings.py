@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -241,7 +241,7 @@ def crossings(
         changes = tuple(_with_criticality(c, plane.family) for c in changes)
     return Crossings(
         path, unit_of(net, path), *ends, changes,
-        further, _gaps(scale, pieces),
+        further, _gaps(scale, [(_status(p), p[0].t, p[-1].t) for p in pieces]),
         first[0].unstable == 0 if first else None, sound, net,
     )  # fmt: skip
 
@@ -276,15 +276,11 @@ def _of_population(
     known = [float(t[0]) for t in places]
     edges = (changes_of_status(a, b) for a, b in itertools.pairwise(known))
     every = sorted({*known, *itertools.chain(*edges)})
-    gaps = []
-    for name, group in itertools.groupby(every, status):
-        inside = [scale.value(t) for t in group]
-        if name:
-            gaps.append(Gap(inside[0], inside[-1], name))
+    gaps = _gaps(scale, ((status(t), t, t) for t in every))
     changes = tuple(c for c in found if turns(c.below, c.above))
     return Crossings(
         path, unit_of(net, path), *ends, changes,
-        tuple(c for c in found if c not in changes), tuple(gaps),
+        tuple(c for c in found if c not in changes), gaps,
         scan.at(places[0]).stable, certified=False, net=net,
     )  # fmt: skip
 
@@ -324,15 +320,15 @@ def _status(piece: list[Place]) -> str:
     return "" if piece[0].spot.smooth else piece[0].spot.equilibrium.status
 
 
-def _gaps(scale: Scale, pieces: list[list[Place]]) -> tuple[Gap, ...]:
-    """The parts without a smooth equilibrium, neighbours of one status joined."""
-    out: list[Gap] = []
-    for status, group in itertools.groupby(pieces, _status):
-        parts = list(group)
-        if status:
-            low, high = parts[0][0].t, parts[-1][-1].t
-            out.append(Gap(scale.value(low), scale.value(high), status))
-    return tuple(out)
+def _gaps(scale: Scale, pieces: Iterable[tuple[str, float, float]]) -> tuple[Gap, ...]:
+    """The parts without stability, of pieces with their status (empty: has stability) and their
+    ends as shares; neighbours of one status are joined.
+    """
+    joined = ((status, [*group]) for status, group in itertools.groupby(pieces, lambda p: p[0]))
+    return tuple(
+        Gap(scale.value(parts[0][1]), scale.value(parts[-1][2]), status)
+        for status, parts in joined if status
+    )  # fmt: skip
 
 
 def _jump(scale: Scale, t: float, before: Sample, after: Sample, reason: str) -> list[Crossing]:

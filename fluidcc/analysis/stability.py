@@ -310,8 +310,8 @@ def _switching(eq: Any) -> Stability:
     notes = [eq.message]
     if eq.status not in ("none", "undetermined"):
         notes.append(f"no linearisation, hence no roots and margins: {without(eq)}")
-    if eq.sliding:
-        notes.append("the verb cycle simulates the oscillation that a delayed feedback makes of it")
+    if eq.sliding or eq.status == "discontinuity":
+        notes.append("the verb cycle simulates the oscillation about it, packets that of packets")
     message = "; ".join(filter(None, notes))
     return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq)
 

@@ -39,10 +39,9 @@ from fluidcc.ops import Num
 from fluidcc.programs import compiling, map_tree
 from fluidcc.progress import report, reporting
 from fluidcc.quantities import about, about_parameter, attributes
-from fluidcc.result import Result
+from fluidcc.result import REASONED, Outcome, Result
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import axes_of, replace
-from fluidcc.scenario.reader import failed_at
 
 if TYPE_CHECKING:
     import xarray
@@ -68,7 +67,7 @@ class MapPoint:
 
     def describe(self) -> str:
         """The failed point and the reason, in one line."""
-        return failed_at(self.set, self.message)
+        return Outcome(self.set, self.status, self.message).describe()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +101,13 @@ class StabilityMap(Result):
         return tuple(p for p in self.points if p.status == "failed")
 
     @property
+    def reasons(self) -> tuple[Outcome, ...]:
+        """The points that lack numbers, each with `set`, `status` and `message`."""
+        return tuple(
+            Outcome(p.set, p.status, p.message) for p in self.points if p.status in REASONED
+        )
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes."""
         return tuple(len(values) for values in self.axes.values())
@@ -122,6 +128,7 @@ class StabilityMap(Result):
             **{name: self.grid(name).astype(int) for name in counts},
             "root_real": np.real(roots), "root_imag": np.imag(roots),
             **{name: self.grid(name) for name in ("status", "message")},
+            "failed": (self.grid("status") == "failed").astype(np.int8),
         }  # fmt: skip
         variables: dict[Any, Any] = {k: (dims, v, about(k)) for k, v in columns.items()}
         for name in dict.fromkeys(name for p in self.points for name in p.queues):

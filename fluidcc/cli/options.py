@@ -188,11 +188,21 @@ def prepare(
     axes = _grid(over or (), net or loaded, faults, _MOST_CHUNKED if chunked else _MOST)
     for path in axes:
         _check_kept(net or loaded, {"--set": typed}, path, "--over", faults)
-    _check_files(out, plot, faults)
+    for option, path, endings in (("--out", out, DATA), ("--plot", plot, PICTURES)):
+        if path is not None:
+            check_file(option, path, endings, faults)
     if columns is not None and (out is None or out.suffix != ".tex"):
         faults.add("--columns", "", "--out FILE.tex", "none" if out is None else f"--out {out}")
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     return Task(net, typed, axes, json, out, plot, names, chunked, quiet)
+
+
+def check_columns(task: Task, faults: Faults) -> None:
+    """Note columns that no result of the network has, before anything runs."""
+    if task.columns is not None and task.net is not None:
+        from fluidcc.results.tex import check_words
+
+        faults.catch(check_words, task.columns, task.net)
 
 
 def read_scenario(name: str) -> "Network":
@@ -355,13 +365,6 @@ def end_of(until: str, faults: Faults) -> float:
     from fluidcc.scenario.network import LONGEST
 
     return seconds("--until", until, faults, within=f"(0, {LONGEST:g}]")
-
-
-def _check_files(out: Path | None, plot: Path | None, faults: Faults) -> None:
-    """Note endings that are not known and files that cannot be written, before anything runs."""
-    for option, path, endings in (("--out", out, DATA), ("--plot", plot, PICTURES)):
-        if path is not None:
-            check_file(option, path, endings, faults)
 
 
 def check_file(option: str, path: Path, endings: Sequence[str], faults: Faults) -> None:

@@ -178,10 +178,16 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
     """
     points = result.to_dict()["points"] if task.axes else [{"set": {}, **result.to_dict()}]
     points = [{**p, "set": {**task.typed, **p["set"]}} for p in points]
-    failures, unsaved = _failures(task, result), None
+    from fluidcc.result import failure
+
+    if task.axes:
+        failures = [point.describe() for point in result.failed]
+    else:
+        failures = [f"failed: {why}"] if (why := failure(result)) else []
+    unsaved = None
     if len(failures) < len(points) or not task.axes:
         try:
-            _save(task, result)
+            save_files(task, result)
         except (MemoryError, ValueError) as error:
             unsaved = error
     if task.json:
@@ -212,7 +218,7 @@ def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
             typer.echo(f"note: {line}", err=True)
 
 
-def _save(task: Task, result: Any) -> None:
+def save_files(task: Task, result: Any) -> None:
     """The files of ``--out`` and ``--plot``."""
     from fluidcc.results.export import save
 
@@ -222,7 +228,7 @@ def _save(task: Task, result: Any) -> None:
     if task.plot is not None:
         with written("--plot", task.plot):
             try:
-                save(result, task.plot)
+                save(result, task.plot, net=task.net)
             except (TypeError, ValueError) as error:
                 expected = "a result that has a picture"
                 raise ScenarioError([Fault("--plot", "", expected, str(error))]) from None
@@ -237,11 +243,3 @@ def written(option: str, path: Path, kind: type[OSError] = OSError) -> Iterator[
         reason = error.strerror or str(error)
         expected = "a file that can be written"
         raise ScenarioError([Fault(option, "", expected, f"'{path}' ({reason})")]) from None
-
-
-def _failures(task: Task, result: Any) -> list[str]:
-    from fluidcc.result import failure
-
-    if task.axes:
-        return [point.describe() for point in result.failed]
-    return [f"failed: {failure(result)}"] if failure(result) else []

@@ -14,8 +14,10 @@ from fluidcc.cli.options import (
     ONE_SCENARIO,
     OUT,
     OVER,
+    PLOT,
     QUIET,
     Task,
+    check_columns,
     command_line,
     completed,
     flag,
@@ -25,7 +27,7 @@ from fluidcc.cli.options import (
     word,
     words,
 )
-from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, written
+from fluidcc.cli.run import SOME_FAILED, print_error, print_json, progress, save_files
 from fluidcc.cli.verbs import VERBS, Options
 from fluidcc.errors import SweepStopped, nearest, shown
 from fluidcc.scenario.parsing import Faults
@@ -37,7 +39,7 @@ SWEPT = tuple(name for name, verb in VERBS.items() if verb.swept)
 """Verbs that a sweep takes."""
 
 _LONGEST = 2000  # characters of a command that is shown
-_NAMED = 20  # failed points that are named
+_REASONS = 1000  # of points in JSON
 
 
 _OPTIONS = {
@@ -51,7 +53,7 @@ _OPTIONS = {
     verb=word("VERB", ", ".join(SWEPT), str | None, None),
     scenario=word(None, ONE_SCENARIO, str | None, None, autocompletion=completed),
     words=words("[WORD]...", "Further words of the verb, such as PATH=LO:HI."),
-    over=OVER, changes=CHANGES, out=OUT, columns=COLUMNS,
+    over=OVER, changes=CHANGES, out=OUT, columns=COLUMNS, plot=PLOT,
     workers=text("N", "Number of worker processes (default: one per core)."),
     scheduler=text("ADDRESS", "Address of a Dask cluster, such as tcp://host:8786."),
     status=flag("Print counts of done, failed and missing points; run nothing."),
@@ -59,15 +61,16 @@ _OPTIONS = {
 )  # fmt: skip
 def sweep(
     verb: str | None, scenario: str | None, words: list[str] | None, over: Any, changes: Any,
-    out: Path | None, columns: str | None, workers: str | None, scheduler: str | None,
-    status: bool, json: bool, quiet: bool, fast_cpu: bool, **given: Any,
+    out: Path | None, columns: str | None, plot: Path | None, workers: str | None,
+    scheduler: str | None, status: bool, json: bool, quiet: bool, fast_cpu: bool, **given: Any,
 ) -> None:  # fmt: skip
     """A verb over a grid in chunks, on all cores; finished chunks are kept in FILE.sweep."""
     faults = Faults()
     if status and verb is None:
         _print_status(_folder(out, faults), json, faults)
         return
-    task = _prepare(faults, verb, scenario, changes, over, json, out, columns, fast_cpu, quiet)
+    shared = {"columns": columns, "plot": plot, "fast_cpu": fast_cpu, "quiet": quiet}
+    task = _prepare(faults, verb, scenario, changes, over, json, out, shared)
     options = _options(verb or "", words or (), given, task, faults)
     count = _workers(workers, scheduler, faults)
     folder = _folder(out, faults)
@@ -81,17 +84,15 @@ def sweep(
 
 def _prepare(
     faults: Faults, verb: str | None, scenario: str | None, changes: Any, over: Any, json: bool,
-    out: Path | None, columns: str | None, fast_cpu: bool, quiet: bool,
+    out: Path | None, shared: Mapping[str, Any],
 ) -> Task:  # fmt: skip
     if verb not in SWEPT:
         close = nearest(verb or "", list(SWEPT), 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         got = "none" if verb is None else f"{verb!r}{hint}"
         faults.add("sweep", "VERB", f"one of {', '.join(SWEPT)}", got)
-    task = prepare(
-        faults, scenario, changes, over, json, out, columns, None, fast_cpu, chunked=True,
-        quiet=quiet,
-    )  # fmt: skip
+    task = prepare(faults, scenario, changes, over, json, out, chunked=True, **shared)
+    check_columns(task, faults)
     if scenario is None:
         faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
     if not over:
@@ -171,24 +172,24 @@ def _run(
 
 
 def _deliver(task: Task, result: "SweepData", folder: Path) -> None:
-    from fluidcc.results.export import save
+    from fluidcc.result import LISTED
 
     data, out = result.to_xarray(), task.out
-    if out is not None:
-        with written("--out", out):
-            save(result, out, columns=task.columns)
+    save_files(task, result)
     count, total = int(data["failed"].sum()), data["failed"].size
     if task.json:
         counts = {"points": total, "failed": count, "file": str(out), "folder": str(folder)}
-        print_json({"sweep": counts})
+        reasons = [found._asdict() for found in result.reasons]
+        left = {"further_reasons": len(reasons) - _REASONS} if len(reasons) > _REASONS else {}
+        print_json({"sweep": {**counts, "reasons": reasons[:_REASONS], **left}})
     else:
         typer.echo(f"{total} points, {count} failed: {out}")
     if count:
         failed = result.failed
-        for point in failed[:_NAMED]:
+        for point in failed[:LISTED]:
             typer.echo(point.describe(), err=True)
-        if count > _NAMED:
-            typer.echo(f"... and {count - _NAMED} more: failed = 1 in '{out}'", err=True)
+        if count > LISTED:
+            typer.echo(f"... and {count - LISTED} more: failed = 1 in '{out}'", err=True)
         raise typer.Exit(SOME_FAILED)
 
 

@@ -31,6 +31,7 @@ from fluidcc.cli.options import (
     WARMUP,
     Option,
     Task,
+    check_columns,
     check_file,
     completed,
     end_of,
@@ -148,6 +149,8 @@ def make_command(verb: Verb) -> Callable[..., None]:
         )
         if verb.grid and not grid:
             faults.add(verb.name, "", "a grid: --over PATH=A:B:STEP", "none")
+        if verb.scenario is SCENARIO:  # bounds have words of their own
+            check_columns(task, faults)
         options = verb.read(task, faults, **own)
         faults.finish()
         result = evaluate(task, verb.call(options), verb.doing, verb.grid)
@@ -238,10 +241,9 @@ def _boundary(task: Task, faults: Faults, along: list[str], closure: str | None)
     ranges = [interval(text, task, faults, "boundary") for text in along]
     (x, *x_range), (y, *y_range) = (ranges * 2)[:2]
     if not faults.found:
-        from fluidcc.scenario.paths import full_path
+        from fluidcc.scenario.paths import require_once
 
-        if full_path(task.net, x) == full_path(task.net, y):
-            faults.add("boundary", x, "two different parameters", "one twice")
+        faults.catch(require_once, task.net, (x, y), where="boundary")
     given: Options = {"x": x, "y": y, "x_range": tuple(x_range), "y_range": tuple(y_range)}
     return _closed(task, faults, closure, "boundary", **given)
 

@@ -29,7 +29,14 @@ from fluidcc.packets.run import simulate_packets
 from fluidcc.results.compare import POINTS
 from fluidcc.scenario import parsing
 from fluidcc.scenario.network import Network
-from fluidcc.scenario.paths import check_paths, full_path, number_at, replace, value_at
+from fluidcc.scenario.paths import (
+    check_paths,
+    full_path,
+    number_at,
+    replace,
+    require_once,
+    value_at,
+)
 
 MET = 1e-8
 """Share of its scale by which a constraint may be missed and still counts as met: more than the
@@ -159,13 +166,11 @@ def ranges(
     ends that are no range.
     """
     check_paths(net, over, where=where)
+    require_once(net, over, where)
     full = [full_path(net, path) for path in over]
-    again = [path for k, path in enumerate(over) if full[k] in full[:k]]
-    faults = [Fault(where, path, "each path once", path) for path in again]
     counted = {full_path(net, path) for path in whole}
     varied = f"a path that is varied, {' or '.join(over)}"
-    faults += [Fault("integer", path, varied, path) for path in counted - set(full)]
-    if faults:
+    if faults := [Fault("integer", path, varied, path) for path in counted - set(full)]:
         raise ScenarioError(faults)
     out = []
     for name, (path, ends) in zip(full, over.items(), strict=True):

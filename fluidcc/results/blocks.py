@@ -131,9 +131,9 @@ def lines(*texts: str, tone: Tone = "plain") -> list[Block]:
     return [Line(text, tone) for text in texts if text]
 
 
-def span(values: Sequence[float], scale: float = 1.0) -> Span:
-    """The range of some numbers, in units of `scale`."""
-    return Span(min(values) / scale, max(values) / scale)
+def span(values: Sequence[float]) -> Span:
+    """The range of some numbers."""
+    return Span(min(values), max(values))
 
 
 def in_unit(unit: str, *values: Measured) -> tuple[str, list[Number]]:

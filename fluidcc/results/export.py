@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import seal, whole
-from fluidcc.result import Result, plain
+from fluidcc.result import WIDTH, Result, plain
 
 if TYPE_CHECKING:
     import pandas
@@ -104,9 +104,9 @@ def save(
     if columns is not None and path.suffix != ".tex":
         raise ScenarioError([Fault("save", "columns", "a file that ends in .tex", f"'{path}'")])
     if path.suffix in PICTURES:
-        from fluidcc.results.plot import plot, style
+        from fluidcc.results.plot import compose, style
 
-        figure = plot(result)
+        figure = compose([result], WIDTH, net)
         with style(), whole(path) as part:
             figure.savefig(part)
         return
@@ -115,7 +115,7 @@ def save(
         own
         if "command" in own
         else provenance(
-            _network_of(result) if net is None else net,
+            network_of(result) if net is None else net,
             " ".join(sys.argv) if command is None else command,
         )
     )
@@ -131,13 +131,14 @@ def save(
         write(data, path, _rows(result), origin)
 
 
-def _network_of(result: Result) -> "Network | None":
+def network_of(result: Any) -> "Network | None":
     """The network that a result, or the equilibrium or the trajectory in it, keeps."""
     from fluidcc.scenario.network import Network
 
-    parts = (result, *(getattr(result, name, None) for name in ("equilibrium", "fluid")))
-    networks = (getattr(part, name, None) for part in parts for name in ("asked", "net"))
-    return next((net for net in networks if isinstance(net, Network)), None)
+    own = (getattr(result, name, None) for name in ("asked", "net"))
+    parts = (getattr(result, name, None) for name in ("equilibrium", "fluid", "stability", "run"))
+    found = (network_of(part) for part in parts if isinstance(part, Result))
+    return next((net for net in (*own, *found) if isinstance(net, Network)), None)
 
 
 def _series_or_all(result: Result) -> "xarray.Dataset":

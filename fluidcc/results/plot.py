@@ -1,8 +1,9 @@
 """Pictures of results, in the house style."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matplotlib import rc_context
 from matplotlib.colors import to_rgba
@@ -10,18 +11,22 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fluidcc.result import WIDTH, Result, View
-from fluidcc.results.axes import narrow
+from fluidcc.results.axes import narrow, wrapped
+from fluidcc.results.export import network_of
+
+if TYPE_CHECKING:
+    from fluidcc.scenario.network import Network
 
 _LEAST = 2.0  # inch
 
 
 def plot(*results: Any, width: float = WIDTH) -> Figure:
-    """Draw results below each other.
+    """Draw results below each other, under the title of the scenario unless they are narrow.
 
     Parameters
     ----------
     results
-        What the verbs return, or a sweep of it.
+        What the verbs return, a sweep of it, or what `load_result` reads of a sweep.
     width
         Of the picture [inch]: 7 for two columns of a page, 3.5 for one, where panels stand below
         each other.
@@ -48,6 +53,11 @@ def plot(*results: Any, width: float = WIDTH) -> Figure:
     """
     if not results:
         raise TypeError("plot: expected at least one result, got none")
+    return compose(results, width)
+
+
+def compose(results: Sequence[Any], width: float, net: "Network | None" = None) -> Figure:
+    """What `plot` draws; `net` is the network of results that do not keep theirs."""
     if not width >= _LEAST:
         raise ValueError(f"width: expected at least {_LEAST:g} inch, got {width!r}")
     shown = [_view(result) for result in results]
@@ -57,8 +67,14 @@ def plot(*results: Any, width: float = WIDTH) -> Figure:
     with style():
         figure = Figure(figsize=(width, sum(heights)), layout="constrained")
         parts = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
+        above = ""
         for part, view in zip(parts, shown, strict=True):
             view.draw(part)
+            own = network_of(view.found) or net
+            title = own.title if own is not None and not slim else above
+            lines = [*([title] if title != above else []), part.get_suptitle()]
+            part.suptitle("\n".join(wrapped(line, width) for line in lines if line), fontsize=8)
+            above = title
         for line in figure.findobj(Line2D):  # else C0, C1 ... are those at the time of saving
             line.set_color(to_rgba(line.get_color()))
     return figure
@@ -90,6 +106,10 @@ def style() -> AbstractContextManager[None]:
 
 def _view(result: Any) -> View:
     """How a result is drawn; raises TypeError for something that is no result."""
+    if isinstance(getattr(result, "attrs", None), dict) and "failed" in result:  # of a saved sweep
+        from fluidcc.sweep.chunks import SweepData  # heavy
+
+        return SweepData.of(result).view
     if not isinstance(result, Result):
         raise TypeError(f"plot: expected a result or a sweep, got {type(result).__name__}")
     return result.view

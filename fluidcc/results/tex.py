@@ -5,6 +5,7 @@ import math
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.folders import whole
@@ -23,6 +24,17 @@ from fluidcc.results.blocks import (
     text,
 )
 
+if TYPE_CHECKING:
+    from fluidcc.scenario.network import Network
+
+_WORDS = frozenset(
+    "Hopf a as at both branches changes constraints curves cycles deviation distance earliest ends"
+    " first flows fold found from goal greatest growth imaginary it latest least links loop metric"
+    " modulus most of on over points ranges recommended roots round runs s sides smooth standard"
+    " steps the to trips trust without".split()
+)
+"""Words of headings that are in no name of a quantity."""
+_WORD = re.compile(r"[^\W_]+")
 _LONG = 60  # rows beyond which a table breaks over pages
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -67,6 +79,24 @@ def _with_columns(blocks: Sequence[Block], names: Sequence[str]) -> list[Block]:
         raise ScenarioError(faults)
     cut = (own.with_columns(names) if isinstance(own, Table) else own for own in blocks)
     return [own for own in cut if isinstance(own, Line) or own.columns]
+
+
+def check_words(names: Iterable[str], net: "Network") -> None:
+    """Raise ScenarioError for names that can be no heading of a result of a network: they have a
+    word that is in no quantity, parameter, link or group of flows.
+    """
+    from fluidcc.scenario.paths import paths
+
+    known = [name for q in TABLE for name in q.names]
+    known += [*net.link_names, *net.flow_names, *paths(net)]
+    words = _WORDS.union(*map(_WORD.findall, known))
+    faults = [
+        Fault("--columns", "", "columns by heading, without unit", repr(name), nearest(name, known))
+        for name in names
+        if not all(word in words or word.isdecimal() for word in _WORD.findall(name))
+    ]
+    if faults:
+        raise ScenarioError(faults)
 
 
 def write(

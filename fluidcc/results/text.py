@@ -51,6 +51,8 @@ def printed(
             continue
         failed = [r for r in block.rows[MOST:] if any(getattr(c, "tone", "") == "bad" for c in r)]
         rows = [*block.rows[:MOST], *failed]
+        if block.title:
+            where.print(Text(block.title, style="bold"))  # one of the table is as narrow as it
         where.print(_table(block, rows, bare))
         if left := len(block.rows) + block.hidden - len(rows):
             where.print(f"… and {left} more rows: {rest}")
@@ -80,7 +82,7 @@ def _line(line: Line) -> Text:
 
 
 def _table(block: Table, rows: Iterable[tuple[Cell, ...]], bare: bool) -> RichTable:
-    out = table(block.title, *(column.heading for column in block.columns), bare=bare)
+    out = table("", *(column.heading for column in block.columns), bare=bare)
     for k, column in enumerate(out.columns):
         if block.is_wordy(k):
             column.justify = "left"

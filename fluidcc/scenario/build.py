@@ -95,14 +95,11 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
 
 def _named(reader: Reader, raw: Mapping[str, Any], key: str) -> dict[str, Any]:
     """The tables of links or of flows, by name."""
-    if key not in raw:
-        reader.fault(key, f"at least one table [{key}.NAME]", "nothing")
+    tables = raw.get(key, {})
+    if not isinstance(tables, dict) or not tables:
+        shown = got(tables) if tables else "none" if key in raw else "nothing"
+        reader.fault(key, f"at least one table [{key}.NAME]", shown)
         return {}
-    tables = reader.table(raw[key], key)
-    if tables is FAULTY:
-        return {}
-    if not tables:
-        reader.fault(key, f"at least one table [{key}.NAME]", "none")
     if len(tables) > _MOST:
         reader.fault(key, f"at most {_MOST} tables [{key}.NAME]", f"{len(tables)}")
         return {}

@@ -125,7 +125,7 @@ ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Concepts that others call by another key: the key here, and how it is spelt."""
 
-RUN = {"duration", "until", "time", "warmup", "seed", "seeds", "step", "sample"}
+RUN = {"duration", "until", "time", "simulation", "warmup", "seed", "seeds", "step", "sample"}
 """What belongs to a run and not to a scenario."""
 
 

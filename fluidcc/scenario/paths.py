@@ -151,7 +151,7 @@ def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace")
         form = 'values by path, such as {"flow.n": 40}'
         raise ScenarioError([Fault(where, "", form, f"{changes!r}")])
     require_network(net)
-    _require_once(net, changes, where)
+    require_once(net, changes, where)
     full = {full_path(net, path): value for path, value in changes.items()}
     if any(map(is_tracer, (*changes.values(), *leaves(net)))):
         return replace_unchecked(net, full)
@@ -209,11 +209,16 @@ def _reset_dependants(net: Network, values: Tables, changed: Iterable[str], laws
                 _drop(window, infos(flows.feedback))
 
 
-def _require_once(net: Network, wanted: Iterable[str], where: str) -> None:
-    """Raise ScenarioError if two paths lead to the same."""
+def require_once(net: Any, wanted: Iterable[str], where: str) -> None:
+    """Raise ScenarioError if two paths lead to the same; of a delay equation they are names."""
     known: dict[str, str] = {}
-    pairs = [(path, known.setdefault(full_path(net, path), path)) for path in wanted]
-    if faults := [Fault(where, a, "each path once", f"{b!r} too") for a, b in pairs if a != b]:
+    faults = []
+    for path in wanted:
+        full = full_path(net, path) if isinstance(net, Network) else path
+        if full in known:
+            faults.append(Fault(where, path, "each path once", f"{known[full]!r} too"))
+        known.setdefault(full, path)
+    if faults:
         raise ScenarioError(faults)
 
 
@@ -393,7 +398,7 @@ def axes_of(
         form = 'values by path, such as {"flow.n": [10, 20]}'
         raise ScenarioError([Fault("over", "", form, f"{over!r}")])
     check_paths(net, over)
-    _require_once(net, over, "over")
+    require_once(net, over, "over")
     listed = {path: _listed(values) for path, values in over.items()}
     faults = [
         Fault("over", path, "a list of at least one value", f"{over[path]!r}")

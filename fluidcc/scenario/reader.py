@@ -68,12 +68,6 @@ def got(value: Any) -> str:
     return "nothing" if value is None else repr(value)
 
 
-def failed_at(changes: Mapping[str, Any], message: str) -> str:
-    """The failed point of a grid and the reason, in one line."""
-    place = ", ".join(f"{path} = {got(value)}" for path, value in changes.items())
-    return f"failed at {place}: {'; '.join(message.splitlines())}"
-
-
 class Reader:
     """Reads values of one scenario and collects its faults, each with file and key.
 

@@ -18,8 +18,9 @@ from fluidcc import memory
 from fluidcc.errors import SweepStopped
 from fluidcc.machine import processors
 from fluidcc.progress import Clock, report
-from fluidcc.result import Result, plain
+from fluidcc.result import REASONED, Outcome, Result, plain
 from fluidcc.results.export import provenance
+from fluidcc.scenario.files import loads
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.job import Chunk, Job, Plan, description
@@ -64,6 +65,17 @@ class SweepData(Result):
     data: xr.Dataset = dataclasses.field(repr=False)
     net: Network | None = dataclasses.field(default=None, repr=False)
 
+    @classmethod
+    def of(cls, data: xr.Dataset) -> "SweepData":
+        """The sweep whose `to_xarray` gave a dataset, as `load_result` reads it."""
+        paths = [str(dim) for dim in data["failed"].dims]
+        text = data.attrs.get("scenario", "")
+        return cls(
+            {path: tuple(data[path].values.tolist()) for path in paths},
+            {path: data[path].attrs.get("units", "1") for path in paths},
+            data, loads(text) if text else None,
+        )  # fmt: skip
+
     def to_xarray(self) -> xr.Dataset:
         """All points in one dataset with the axes as dimensions.
 
@@ -80,9 +92,19 @@ class SweepData(Result):
     @property
     def failed(self) -> tuple[Point, ...]:
         """The points without a valid result."""
-        grid, flat = Grid(self.axes, self.units), self.data["failed"].values.ravel()
-        messages = self.data["message"].values.ravel()
-        return tuple(Point(grid.point(k), None, messages[k]) for k in flat.nonzero()[0].tolist())
+        return tuple(Point(k.set, None, k.message) for k in self._outcomes(self.data["failed"]))
+
+    @property
+    def reasons(self) -> tuple[Outcome, ...]:
+        """The points that lack numbers, as those of a `Sweep`: `set`, `status`, `message`."""
+        return tuple(self._outcomes(self.data["status"].isin(REASONED)))
+
+    def _outcomes(self, chosen: xr.DataArray) -> list[Outcome]:
+        """The points that are chosen, not 0, in the order of the grid."""
+        grid = Grid(self.axes, self.units)
+        status, message = (self.data[name].values.ravel() for name in ("status", "message"))
+        numbers = chosen.values.ravel().nonzero()[0].tolist()
+        return [Outcome(grid.point(k), str(status[k]), str(message[k])) for k in numbers]
 
     def __repr__(self) -> str:
         return printed(self, self.failed)

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.result import Result
-from fluidcc.scenario.reader import failed_at
+from fluidcc.result import LISTED, REASONED, Outcome, Result
 from fluidcc.sweep.grid import Grid
 
 if TYPE_CHECKING:
     import xarray
 
     from fluidcc.scenario.network import Network
-
-_LISTED = 10  # failed points
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +28,7 @@ class Point:
 
     def describe(self) -> str:
         """The changes of a failed point and its error, in one line."""
-        return failed_at(self.set, self.message)
+        return Outcome(self.set, "failed", self.message).describe()
 
     def to_dict(self) -> dict[str, Any]:
         """The result's dictionary with the changes under `set`."""
@@ -79,6 +76,14 @@ class Sweep(Result):
         """The points without a valid result."""
         return tuple(p for p in self.points if p.message)
 
+    @property
+    def reasons(self) -> tuple[Outcome, ...]:
+        """The points that lack numbers, each with `set`, `status` and `message`: those that failed,
+        and those without an equilibrium or without what a verb takes from it.
+        """
+        outcomes = (Outcome(p.set, p.status, p.why) for p in self.points)
+        return tuple(found for found in outcomes if found.status in REASONED)
+
     def to_dict(self) -> dict[str, Any]:
         """All points as plain values."""
         return {"points": [p.to_dict() for p in self.points]}
@@ -106,6 +111,6 @@ def printed(result: Result, failed: Sequence[Point]) -> str:
     """The first points of a grid as a table, and why points failed."""
     from fluidcc.results.text import MOST, text
 
-    lines = [text(result.tables(MOST)), *(p.describe() for p in failed[:_LISTED])]
-    more = len(failed) - _LISTED
+    lines = [text(result.tables(MOST)), *(p.describe() for p in failed[:LISTED])]
+    more = len(failed) - LISTED
     return "\n".join([*lines, f"... and {more} more failed"] if more > 0 else lines)

@@ -175,13 +175,22 @@ def test_a_sweep_is_written_and_taken_up_again(run, tmp_path):
 
 
 def test_failed_points_are_named(run, tmp_path):
-    words = ("sweep", "equilibrium", SLOW, "--over", "link.queue.min_th=150,800", "--workers", "0")
-    code, out, err = run(*words, "--out", "grid.csv", "--json")
-    assert code == 3 and json.loads(out)["sweep"]["failed"] == 1
-    assert "failed at link.queue.min_th = 800: " in err and "expected min_th < max_th" in err
+    words = ("sweep", "stability", SLOW, "--over", "link.queue.min_th=150,800", "--workers", "0")
+    words += "--over", "link.queue.p_max=0.0001,0.1"
+    code, out, err = run(*words, "--out", "grid.csv", "--plot", "grid.png", "--json")
+    counts = json.loads(out)["sweep"]
+    assert code == 3 and counts["failed"] == 2 and (tmp_path / "grid.png").stat().st_size > 5000
+    assert [found["status"] for found in counts["reasons"]] == ["discontinuity", "failed", "failed"]
+    first = counts["reasons"][0]
+    assert first["set"] == {"link.queue.min_th": 150, "link.queue.p_max": 0.0001}
+    assert "no linearisation" in first["message"]
+    assert "failed at link.queue.min_th = 800, " in err and "expected min_th < max_th" in err
     lines = (tmp_path / "grid.csv").read_text().splitlines()
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    assert [row["failed"] for row in rows] == ["0", "1"]
+    assert [row["failed"] for row in rows] == ["0", "0", "1", "1"]
+    assert first["message"] in [row["message"] for row in rows]
+    printed = run("stability", SLOW, *words[3:5], *words[-2:])[1]  # in process
+    assert "discontinuity at link.queue.min_th = 150, link.queue.p_max = 0.0001: " in printed
 
 
 def test_every_fault_is_told_at_once(run):

@@ -48,6 +48,17 @@ def test_pictures_have_labels_with_units(name, width):
             words = label.replace("\n", " ")
             assert words in BARE or (words.endswith("]") and "[" in words), (name, words)
     figure.draw_without_rendering()  # warnings about the layout are errors
+    box = figure.get_tightbbox()
+    assert box.x0 > -0.02 and box.x1 < width + 0.02  # nothing is cut
+
+
+def test_the_title_of_the_scenario_stands_above_wide_pictures_once():
+    rest, run = made("Equilibrium"), made("Trajectory")
+    both = fc.plot(rest, run)
+    titles = [part.get_suptitle() for part in both.subfigs]
+    assert titles[0].startswith(f"{NET.title}\nregular; ") and titles[1] == ""
+    assert NET.title not in fc.plot(rest, width=3.5).subfigs[0].get_suptitle()
+    assert fc.plot(made("FrequencyResponse")).subfigs[0].get_suptitle() == NET.title
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
@@ -106,6 +117,9 @@ def test_the_stable_region_of_a_boundary_is_shaded():
 def test_a_sweep_of_comparisons_has_all_levels_in_one_panel():
     verb = functools.partial(fc.compare, until=5, levels=("mean", "population"), trajectory=False)
     swept = fc.sweep(NET, {"flow.n": [40, 60]}, verb)
+    printed = str(swept).splitlines()
+    assert max(map(len, printed)) <= 100  # a table for each quantity
+    assert "bottleneck: queue, 2 points" in printed
     data = fc.SweepData(swept.axes, swept.units, swept.to_xarray(), NET)
     for found in (swept, data):
         axes = {ax.get_ylabel(): ax for ax in fc.plot(found).get_axes()}

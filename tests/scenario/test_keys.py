@@ -8,7 +8,7 @@ from scenario_cases import spoiled
 from fluidcc import ScenarioError, load, replace
 from fluidcc.laws.parameters import ENGINES
 from fluidcc.scenario.build import build
-from fluidcc.scenario.keys import ELSEWHERE, keys, spelling_of
+from fluidcc.scenario.keys import ELSEWHERE, RUN, keys, spelling_of
 
 PATHS = {key.path for key in keys()}
 TABLES = {
@@ -46,6 +46,7 @@ def test_every_key_has_a_meaning_and_known_engines():
 def test_a_concept_spelt_elsewhere_is_answered_with_its_spelling(concept):
     target, spelling = ELSEWHERE[concept]
     assert target in PATHS and target.split(".")[2] in spelling
+    assert concept not in RUN
     assert not any(path.endswith(f".{concept}") for path in PATHS if path.count(".") == 2)
 
 
@@ -53,6 +54,9 @@ def test_the_answer_stands_in_the_message():
     assert str(fault_of("flows.tcp.ecn")).startswith(
         'flows.tcp.ecn: expected feedback = "mark_tail" of flows for ECN'
     )
+    assert "random_loss = " in fault_of("links.near.loss").expected
+    assert 'law = "sack"' in fault_of("flows.tcp.sack").expected
+    assert fault_of("links.near.queue_disc").nearest == ()  # but its spelling
     assert "capacity = " in fault_of("links.near.bandwidth").expected
     assert "[links.X.queue]" in fault_of("links.near.min_th").expected  # one level too high
     assert "--until 60" in spelling_of("duration")

@@ -32,10 +32,26 @@ def test_chunks_in_processes_give_what_the_caller_would_get():
     meaning = "packets at the link, with the one in service"
     attributes = {"units": "packet", "long_name": meaning}
     assert data["queue"].attrs == expected["queue"].attrs == attributes
+    assert [found.status for found in alone.reasons] == ["failed", "failed"]
     assert [p.describe() for p in alone.failed] == [
         f"failed at flow.n = -1, link.queue.w_q = {w_q}: replace: flows.tcp.n: expected a value in "
         "(0, inf), got -1" for w_q in over["link.queue.w_q"]
     ]  # fmt: skip
+
+
+def test_a_saved_sweep_has_the_reasons_and_the_picture_of_the_live_one(tmp_path):
+    over = {"flow.n": (40, 60, -1), "link.queue.p_max": (1e-4, 0.1)}
+    live = fc.sweep(SLOW, over, fc.stability, workers=0)
+    assert live.reasons == fc.sweep(SLOW, over, fc.stability).reasons
+    assert [found.status for found in live.reasons] == ["discontinuity"] * 2 + ["failed"] * 2
+    live.save(tmp_path / "grid.nc")
+    saved = fc.load_result(tmp_path / "grid.nc")
+    pictures = [
+        [(ax.get_xlabel(), ax.get_ylabel(), [line.get_xydata().tolist() for line in ax.lines])
+         for ax in fc.plot(found).axes]
+        for found in (live, saved)
+    ]  # fmt: skip
+    assert repr(pictures[0]) == repr(pictures[1])  # some are NaN
 
 
 def test_packets_have_the_given_seeds_at_every_point():

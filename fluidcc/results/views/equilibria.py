@@ -118,7 +118,7 @@ class EquilibriumView(View):
             f"{name} {v.queue:.4g} packets, {1e3 * v.queueing_delay:.4g} ms"
             for name, v in self.found.links.items()
         )
-        figure.suptitle(f"{self.found.status}; queue and its delay: {queues}", fontsize=8)
+        figure.suptitle(f"{self.found.status}; queue and its delay: {queues}")
         for ax, label in zip(axes, ("rate of a flow [packet/s]", "window [packet]"), strict=True):
             ax.set(xlabel="round trip [ms]", ylabel=label)
         from_zero(*axes)
@@ -191,7 +191,7 @@ class FluctuationsView(View):
         add_delay(share, ((v.queue.mean, v.queueing_delay.mean) for v in drawn), "x")
         share.set(xlabel="queue [packet]", ylabel="share of the time below [1]", ylim=(0, 1))
         share.legend(loc="lower right")
-        spectrum.legend(loc="lower left")
+        legend_above(spectrum)
 
 
 class EquationView(View):

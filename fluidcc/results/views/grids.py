@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.result import Result, View
+from fluidcc.result import LISTED, Result, View
 from fluidcc.results.axes import (
     MARKERS,
     STABLE,
@@ -86,18 +86,18 @@ class SweepView(View):
             None if sized else found.net, path, found.units[path], found.axes[path]
         )
 
-    def _numbers(self, point: Any) -> dict[str, Measured] | None:
-        """The numbers of a point; None if it failed."""
-        if isinstance(point.result, Result):
-            return point.result.numbers()
-        return None if point.result is None else {}
+    def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
+        """The numbers of a point by quantity and level of description; none if it failed."""
+        return point.result.view.levels() if isinstance(point.result, Result) else {}
 
-    def _measured(self, points: Sequence[Any]) -> dict[str, list[Measured]]:
-        """Each quantity at each point, None at points without it."""
-        by_point, out = [self._numbers(point) or {} for point in points], {}
-        for name in dict.fromkeys(name for numbers in by_point for name in numbers):
-            unit = next(numbers[name].unit for numbers in by_point if name in numbers)
-            out[name] = [numbers.get(name, Measured(None, unit)) for numbers in by_point]
+    def _measured(self, points: Sequence[Any]) -> dict[str, dict[str, list[Measured]]]:
+        """Each quantity by level at each point, None at points without it."""
+        by_point = [self._levels(point) for point in points]
+        out: dict[str, dict[str, list[Measured]]] = {}
+        for name, level in dict.fromkeys((n, k) for p in by_point for n in p for k in p[n]):
+            known = [p.get(name, {}).get(level) for p in by_point]
+            unit = next(m.unit for m in known if m)
+            out.setdefault(name, {})[level] = [m or Measured(None, unit) for m in known]
         return out
 
     def _interval(self) -> str:
@@ -106,45 +106,47 @@ class SweepView(View):
         return next(found.view.interval for found in results if isinstance(found, Result))
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """The points with their few numbers, and why some have none."""
+        """The points with their few numbers, and why some have none; of comparisons a table for
+        each quantity, with the levels of description side by side.
+        """
         result, points = self.found, self.found.points[:rows]
-        columns: dict[Column, Sequence[Cell]] = {
+        first: dict[Column, Sequence[Cell]] = {
             parameter(path, result.units[path]): [Number(point.set[path]) for point in points]
             for path in result.axes
         }
-        statuses = ["failed" if self._numbers(p) is None else p.status for p in points]
-        if any(statuses):
-            columns[Column("status")] = statuses
-        for name, measured in self._measured(points).items():
-            unit, numbers = in_unit(measured[0].unit, *measured)
-            if any(number(m.value) != DASH for m in measured):
-                columns[Column(name, unit)] = numbers
-        out = Table(
-            f"{len(result.points)} points", tuple(columns), [*zip(*columns.values(), strict=True)]
-        )
-        out.hidden = len(result.points) - len(points)
-        refused = [p for p in points if p.status == "refused"]
-        reasons = dict.fromkeys(f"refused: {p.result.message}" for p in refused)
-        return [out, *(line for reason in reasons for line in lines(reason))]
+        measured, title = self._measured(points), f"{len(result.points)} points"
+        if any("" not in levels for levels in measured.values()):
+            trusted = [getattr(point.result, "level", "failed") for point in points]
+            first[Column("to trust")] = trusted
+            parts = {f"{name}, {title}": [levels] for name, levels in measured.items()}
+        else:
+            statuses = [point.status for point in points]
+            first |= {Column("status"): statuses} if any(statuses) else {}
+            parts = {title: [{name: levels[""]} for name, levels in measured.items()]}
+        out: list[Block] = []
+        for heading, groups in parts.items():
+            columns = first | {k: v for rows in groups for k, v in _in_one_unit(rows).items()}
+            lines = [*zip(*columns.values(), strict=True)]
+            if len(columns) > len(first) or len(parts) == 1:
+                hidden = len(result.points) - len(points)
+                out.append(Table(heading, tuple(columns), lines, hidden))
+        return [*out, *self._reasons()]
 
-    def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
-        """The numbers of a point by quantity and level of description."""
-        if isinstance(point.result, Result):
-            return point.result.view.levels()
-        return {name: {"": value} for name, value in (self._numbers(point) or {}).items()}
+    def _reasons(self) -> list[Block]:
+        """Why points lack numbers, for the first of them; those that failed are named elsewhere."""
+        reasons = [found for found in self.found.reasons if found.status != "failed"]
+        left = len(reasons) - LISTED
+        more = f"... and {left} more points for such reasons" if left > 0 else ""
+        return lines(*(found.describe() for found in reasons[:LISTED]), more)
 
     def _panels(self) -> dict[str, dict[str, Panel]]:
         """The quantities of a sweep by level; raises TypeError if there are none to draw."""
-        by_point = [self._levels(point) for point in self.found.points]
         out: dict[str, dict[str, Panel]] = {}
-        for name, level in dict.fromkeys((n, k) for p in by_point for n in p for k in p[n]):
-            known = [p.get(name, {}).get(level) for p in by_point]
-            numbers = [(m.value, m.half) if m else (None, None) for m in known]
-            values, halves = np.array(numbers, float).T
-            if level and not np.isfinite(values).any():
-                continue
-            unit = next(m.unit for m in known if m)
-            out.setdefault(name, {})[level] = Panel(values, halves, unit)
+        for name, levels in self._measured(self.found.points).items():
+            for level, known in levels.items():
+                values, halves = np.array([(m.value, m.half) for m in known], float).T
+                if not level or np.isfinite(values).any():
+                    out.setdefault(name, {})[level] = Panel(values, halves, known[0].unit)
         if not out:
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return out
@@ -198,7 +200,7 @@ class SweepView(View):
             ax.xaxis.set_tick_params(labelbottom=True)
         every = [panel for levels in panels.values() for panel in levels.values()]
         if any(np.isfinite(panel.halves).any() for panel in every):
-            figure.suptitle(self._interval(), fontsize=8)
+            figure.suptitle(self._interval())
         legend_above(axes[0])
 
 
@@ -228,7 +230,7 @@ class SweepDataView(SweepView):
         out = Table(f"{total} points", tuple(heads), hidden=total - wanted)
         for row in zip(*(values[:wanted] for _, _, values in cells), strict=True):
             out.add_row(*(value if isinstance(value, str) else Number(value) for value in row))
-        return [out]
+        return [out, *self._reasons()]
 
     def _is_map(self) -> bool:
         """Whether these are growth rates and verdicts over two parameters that are numbers."""
@@ -295,6 +297,17 @@ class SweepDataView(SweepView):
         _growth_map(figure, result.axes, axes, data["root_real"].values, stable)
 
 
+def _in_one_unit(rows: Mapping[str, Sequence[Measured]]) -> dict[Column, list[Number]]:
+    """Columns of numbers in one unit by their names; those without any number are left out."""
+    known = {k: v for k, v in rows.items() if any(number(m.value) != DASH for m in v)}
+    every = [measured for row in known.values() for measured in row]
+    if not every:
+        return {}
+    unit, numbers = in_unit(every[0].unit, *every)
+    count = len(every) // len(known)
+    return {Column(name, unit): numbers[k * count :][:count] for k, name in enumerate(known)}
+
+
 def _few(variable: Any, axes: Sequence[str]) -> bool:
     """Whether a variable differs along all axes and has few numbers at each point."""
     others = math.prod(size for dim, size in variable.sizes.items() if dim not in axes)
@@ -315,9 +328,10 @@ class MapView(SweepView):
 
     size: Any = (4.0, 1)
 
-    def _numbers(self, point: Any) -> dict[str, Measured] | None:
-        """Number of unstable roots and the rightmost root; None if the point failed."""
-        return None if point.status == "failed" else root(point.rightmost, point.unstable)
+    def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
+        """Number of unstable roots and the rightmost root."""
+        known = {} if point.status == "failed" else root(point.rightmost, point.unstable)
+        return {name: {"": value} for name, value in known.items()}
 
     def draw(self, figure: "SubFigure") -> None:
         """Growth rates over one or two parameters, and the undetermined points."""

@@ -53,7 +53,7 @@ _MAIN = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput")
 _LINES = 7  # most components of a solution, or classes of transfers, in a picture
 _ROW = 4  # panels that take two rows
 _THIN = 30  # most flows of a group with a line
-_BANDS = {"p50": "median", "p5": "5 to 95 %", "p95": "", "p99": "to 99 %", "p99_9": "to 99.9 %"}
+_BANDS = {"p50": "median", "p5": "5-95 %", "p95": "", "p99": "99 %", "p99_9": "99.9 %"}
 
 
 def ended(run: Any) -> Block:
@@ -91,7 +91,6 @@ class TrajectoryView(View):
         """Queue and windows over time."""
         result = self.found
         above, below = over_time(figure)
-        above.set(title=result.net.title)
         for k, (name, link) in enumerate(result.links.items()):
             _queue_over(above, k, name, result.time, link.queue, link.average)
         for k, (name, group) in enumerate(result.flows.items()):
@@ -223,7 +222,7 @@ class PacketsView(View):
     def _panels(self) -> list[Callable[["Axes"], None]]:
         """What draws each panel of means."""
         panels: list[Callable[[Axes], None]] = [
-            functools.partial(self._draw_mean, "flows", "goodput", "goodput of a group"),
+            functools.partial(self._draw_mean, "flows", "goodput", "goodput of a flow"),
             functools.partial(self._draw_mean, "links", "number_in_system_mean", "mean queue"),
         ]
         if any("queueing_delay_p50" in link for link in self.found.mean["links"].values()):
@@ -267,7 +266,7 @@ class PacketsView(View):
         ax.set(xlabel="link", ylabel=with_unit("queueing delay", unit))
         ax.margins(x=0.3)
         from_zero(ax)
-        legend(ax, 2)
+        legend_above(ax)
 
     def _draw_transfers(self, ax: "Axes") -> None:
         """Share of the transfers of each group that take at most a time, by classes of size."""
@@ -411,7 +410,6 @@ class ComparisonView(View):
     def draw(self, figure: "SubFigure") -> None:
         """Queues and windows over time, goodputs, and all relative differences."""
         narrow, both = is_narrow(figure), self.found
-        figure.suptitle(both.equilibrium.net.title)
         above = [_queues] + [_windows] * bool(_courses(both))
         below = [_goodputs] + [_differences] * (both.packets is not None)
         count = 1 if narrow else len(below)
@@ -544,7 +542,9 @@ def _differences(ax: "Axes", both: Any) -> None:
         places = [k + 0.2 * ((len(levels) - 1) / 2 - i) for k, _ in known]
         colour, label = _LEVEL_COLOURS[level], f"{level}{', to trust' * (level == both.level)}"
         ax.errorbar([100 * d for d in off], places, xerr=halves, fmt="o", color=colour, label=label)
-    ax.set_yticks(range(len(rows)), [" ".join(row.name.split(".")[1:]) for row in rows])
+    names, rest = [row.name.split(".") for row in rows], both.equilibrium
+    short = [name[1:] if len(getattr(rest, name[0])) > 1 else name[2:] for name in names]
+    ax.set_yticks(range(len(rows)), [" ".join(name).replace("_", " ") for name in short])
     label = wrapped("relative to packets, with 95 % intervals [%]", width_of(ax))
     ax.set(xlabel=label, ylabel="quantity")
     ax.margins(y=0.15)
@@ -620,7 +620,6 @@ class SensitivityView(View):
             for name, link in links.items():
                 label = path if len(links) == 1 else f"{name} by {path}"
                 below.plot(run.time, value * link.queue / 100, label=label)
-        above.set(title=run.net.title)
         below.set(ylabel="change of the queue\nfor + 1 % [packet]")
         for ax in (above, below):
             legend(ax, 2)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.result import View
-from fluidcc.results.axes import legend
+from fluidcc.results.axes import legend, width_of, wrapped
 from fluidcc.results.blocks import (
     Block,
     Column,
@@ -206,7 +206,8 @@ class BoundsView(View):
         names = [name if not k else f"{name}, reading {k + 1}" for name, k, _ in judged]
         ax.set_yticks(np.arange(len(judged)), names)
         ax.invert_yaxis()
-        ax.set(xlabel="value over bound, at the worst case found", ylabel="bound")
+        label = wrapped("value over bound, at the worst case found", width_of(ax) / 2)
+        ax.set(xlabel=label, ylabel="bound")
         legend(ax, 3)
 
 
