@@ -44,9 +44,12 @@ _STEADY = 0.1  # relative change of a queue that twice the step may bring
 
 
 def depends_on_step(trains: TrainRuns) -> str:
-    """Which queue, of more than a waiting packet, twice the step changes beyond chance; else empty.
+    """Which queue, of more than a waiting packet, the step decides, and why; else empty.
 
-    The course of such a network hangs on details that a step does not resolve.
+    Packets of one step come side by side, and what is served before the step ends has not waited.
+    A queue is thus resolved if the packets that wait are in queues which outlast a step. These are
+    `E[q^2] / E[q]` long, weighted by who waits. Twice the step has to resolve them too, or its
+    difference says nothing of the error of the step. That difference has to be within chance.
     """
     if trains.step_error is None or trains.step_ci95 is None:
         return ""
@@ -55,8 +58,17 @@ def depends_on_step(trains: TrainRuns) -> str:
         error = trains.step_error["links"][name]["queue_mean"]
         chance = trains.step_ci95["links"][name]["queue_mean"]
         chance = 2 * chance if math.isfinite(chance) else 0.0
-        if mean + error > 1 and error > _STEADY * mean + chance:
+        if mean + error <= 1:
+            continue
+        if error > _STEADY * mean + chance:
             return f"links.{name}: twice the step changes the queue of {mean:.3g} by {error:.3g}"
+        rate = (link["arrivals"] - link["drops"]) / (trains.until - trains.warmup)
+        brought, squares = 2 * trains.step * rate, mean**2 + link["queue_var"]
+        if squares < brought * mean:
+            return (
+                f"links.{name}: packets wait in queues of {squares / mean:.3g}, and twice the step "
+                f"brings {brought:.3g}: steps do not resolve them"
+            )
     return ""
 
 
@@ -84,7 +96,7 @@ def choose_level(
     """The level to trust: the first of trains, population and mean that holds nothing against
     itself; packets if there is none.
 
-    Trains hold against themselves what they refuse, that a longer step gives another queue
+    Trains hold against themselves what they refuse, that the step decides a queue
     (`depends_on_step`), and heavy losses (`loses_most`); the population, that its fluctuations
     are not small; mean windows, an equilibrium that is not regular or a validity warning. Packets
     are not asked.
