@@ -128,10 +128,8 @@ class Trajectory(Result):
     @property
     def message(self) -> str:
         """How the run ended, and settings of the network that may be unintended."""
-        notes = [self.status.advice, *advice(self.net)]
-        for name, flows in zip(self.net.flow_names, self.net.flows, strict=True):
-            if flows.start.low < flows.start.high and flows.start.each:
-                notes.append(f"flows.{name}: in the fluid it runs from the start, not as listed")
+        when = "" if self.status is Status.ok else f"after {self.status_time:.6g} s: "
+        notes = [f"{when}{self.status.advice}", *advice(self.net), *listed_starts(self.net)]
         if self.net.rates == "self_clocked":
             notes += [_flight_warning(self, name) for name in self.flows]
         return "; ".join(filter(None, notes))
@@ -151,6 +149,7 @@ class Trajectory(Result):
             "links": links,
             "flows": flows,
             "status": self.status.name,
+            "status_time": self.status_time,
             "message": self.message,
         }
 
@@ -172,6 +171,15 @@ class Trajectory(Result):
         import xarray  # heavy
 
         return xarray.Dataset(data, coords, attrs)
+
+
+def listed_starts(net: Network) -> list[str]:
+    """What the fluid makes of flows with a start each, in a sentence for each group of them."""
+    return [
+        f"flows.{name}: in the fluid all run from time 0, in trains and packets from their starts"
+        for name, flows in zip(net.flow_names, net.flows, strict=True)
+        if flows.start.low < flows.start.high and flows.start.each
+    ]
 
 
 def named(net: Network, reports: Reports) -> tuple[dict[str, LinkRun], dict[str, FlowsRun]]:

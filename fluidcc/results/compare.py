@@ -20,7 +20,7 @@ from fluidcc.analysis.validity import validity_warnings
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import interpret_signal, received
-from fluidcc.model.simulate import FLOW_KEYS, LINK_KEYS, Trajectory, simulate
+from fluidcc.model.simulate import FLOW_KEYS, LINK_KEYS, Trajectory, listed_starts, simulate
 from fluidcc.packets.accounts import half_width, shortest
 from fluidcc.packets.hooks import compile_ahead
 from fluidcc.packets.plan import PacketError, plan
@@ -135,7 +135,7 @@ class Comparison(Result):
     validity_warnings: tuple[str, ...]
     """Assumptions of the fluid model that do not hold here: why packets will differ."""
     trains_message: str = ""
-    message: str = ""  # why periods are unknown
+    message: str = ""  # what the fluid makes of listed starts, and why periods are unknown
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -183,7 +183,7 @@ class Comparison(Result):
             "message": self.equilibrium.message, "level": self.level,
             "level_reason": self.level_reason, "trains_message": self.trains_message,
             "validity_warnings": "; ".join(self.validity_warnings),
-            "periods": self.message,
+            "notes": self.message,
         }  # fmt: skip
         import xarray  # heavy
 
@@ -299,16 +299,16 @@ def compare(
     sides = _Sides(as_fluid(net), asked, choice, eq, noise, fluid, trains, packets, late, fine)
     links = _link_rows(sides)
     rows = (*links, *_flow_rows(net, sides, {row.name: row for row in links}))
-    message = ""
+    notes = listed_starts(net) if fluid else []
     if not fine and (fluid or trains or packets):
-        message = (
+        notes.append(
             f"no period is given: that needs a sample every {until / (wanted - 1):.3g} s, half of "
             "the shortest round trip, which are too many numbers; expected a shorter run or fewer "
             "seeds"
         )
     return Comparison(
         rows, asked, *choice, eq, noise, fluid, trains, packets, until, warmup, warnings, refused,
-        message,
+        "; ".join(notes),
     )  # fmt: skip
 
 

@@ -44,31 +44,30 @@ _STEADY = 0.1  # relative change of a queue that twice the step may bring
 
 
 def depends_on_step(trains: TrainRuns) -> str:
-    """Which queue, of more than a waiting packet, the step decides, and why; else empty.
+    """Which queue, of more than a waiting packet, twice the step changes, and by how much; else
+    empty.
 
-    Packets of one step come side by side, and what is served before the step ends has not waited.
-    A queue is thus resolved if the packets that wait are in queues which outlast a step. These are
-    `E[q^2] / E[q]` long, weighted by who waits. Twice the step has to resolve them too, or its
-    difference says nothing of the error of the step. That difference has to be within chance.
+    What comes in a step and is served before it ends has not waited, so that a step resolves queues
+    that outlast it. The packets that wait are in queues of `E[q^2] / E[q]` in the mean. If twice
+    the step, with which the runs are compared, resolves these, a change within chance is no error
+    of the step. If not, there is no reason to put a change down to chance.
     """
     if trains.step_error is None or trains.step_ci95 is None:
         return ""
     for name, link in trains.mean["links"].items():
         mean = link["queue_mean"]
         error = trains.step_error["links"][name]["queue_mean"]
-        chance = trains.step_ci95["links"][name]["queue_mean"]
-        chance = 2 * chance if math.isfinite(chance) else 0.0
-        if mean + error <= 1:
+        if mean + error <= 1 or error <= _STEADY * mean:
             continue
-        if error > _STEADY * mean + chance:
-            return f"links.{name}: twice the step changes the queue of {mean:.3g} by {error:.3g}"
+        why = f"links.{name}: twice the step changes the queue of {mean:.3g} by {error:.3g}"
+        chance = 2 * trains.step_ci95["links"][name]["queue_mean"]
+        if not (math.isfinite(chance) and error <= _STEADY * mean + chance):
+            return why
         rate = (link["arrivals"] - link["drops"]) / (trains.until - trains.warmup)
         brought, squares = 2 * trains.step * rate, mean**2 + link["queue_var"]
         if squares < brought * mean:
-            return (
-                f"links.{name}: packets wait in queues of {squares / mean:.3g}, and twice the step "
-                f"brings {brought:.3g}: steps do not resolve them"
-            )
+            waits = f"{squares / mean:.3g}" if mean else "0"
+            return f"{why}, and brings {brought:.3g}; packets wait in shorter queues, of {waits}"
     return ""
 
 
