@@ -20,8 +20,16 @@ from fluidcc.analysis.validity import validity_warnings
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import interpret_signal, received
-from fluidcc.model.simulate import FLOW_KEYS, LINK_KEYS, Trajectory, listed_starts, simulate
+from fluidcc.model.simulate import (
+    FLOW_KEYS,
+    LINK_KEYS,
+    Trajectory,
+    listed_starts,
+    simulate,
+    trajectory_time,
+)
 from fluidcc.packets.accounts import half_width, shortest
+from fluidcc.packets.budget import packet_time
 from fluidcc.packets.hooks import compile_ahead
 from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
@@ -38,7 +46,8 @@ from fluidcc.results.levels import (
 )
 from fluidcc.scenario.network import Network, why_packets
 from fluidcc.scenario.parsing import in_seconds
-from fluidcc.trains.run import TrainRuns, simulate_trains
+from fluidcc.trains.layout import train_time
+from fluidcc.trains.run import TWICE_THE_STEP, TrainRuns, simulate_trains
 
 if TYPE_CHECKING:
     import xarray
@@ -188,6 +197,26 @@ class Comparison(Result):
         import xarray  # heavy
 
         return xarray.Dataset(data, coords, attrs)
+
+
+def compare_time(
+    net: Network,
+    *,
+    until: float,
+    seeds: Sequence[int],
+    levels: Sequence[str] = LEVELS,
+    trajectory: bool = True,
+    **_: Any,
+) -> float:
+    """About how long `compare` takes on the processors of this machine [s], without compilation."""
+    runs, total = len(seeds), 0.0
+    if "trains" in levels:
+        total += TWICE_THE_STEP * train_time(net, until, runs)
+    if "packets" in levels:
+        total += packet_time(net, until, runs)
+    if trajectory and "mean" in levels and not why_packets(net):
+        total += trajectory_time(net, until, Uniform())
+    return total
 
 
 @reporting
