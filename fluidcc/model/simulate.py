@@ -149,7 +149,6 @@ class Trajectory(Result):
             "links": links,
             "flows": flows,
             "status": self.status.name,
-            "status_time": self.status_time,
             "message": self.message,
         }
 
