@@ -535,7 +535,8 @@ def _trains(
     error: bool, sample: str | None,
 ) -> Options:  # fmt: skip
     """The simulation by trains of packets, with intervals: its cost is the same at any capacity."""
-    options = _runs(task, faults, until, warmup, seeds, sample) | {"estimate_error": error}
+    options: dict[str, Any] = _runs(task, faults, until, warmup, seeds, sample)
+    options["estimate_error"] = error
     if step is not None:
         options["step"] = seconds("--step", step, faults)
     _refuse_records(task, faults, options)
