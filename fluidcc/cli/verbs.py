@@ -406,11 +406,9 @@ _LONG = 600.0  # s
 
 def _announce(
     task: Task, faults: Faults, options: Mapping[str, Any], time: Callable[..., float],
-    advice: str = "",
+    how: str = "",
 ) -> None:  # fmt: skip
     """Say on stderr that runs will take long, before they start: `time` [s] at each point."""
-    from fluidcc.machine import threads
-
     if task.net is None or faults.found:
         return
     points = math.prod(map(len, task.axes.values()))
@@ -418,8 +416,13 @@ def _announce(
         taken = points * time(task.net, **options)
         if taken > _LONG:
             span = f"{taken / 3600:,.1f} h" if taken > 3600 else f"{taken / 60:.0f} min"
-            text = f"note: about {span} on {threads()} processors{advice}"
-            typer.echo(text, err=True)
+            typer.echo(f"note: about {span}{how}", err=True)
+
+
+def _processors() -> str:
+    from fluidcc.machine import threads
+
+    return f" on {threads()} processors"
 
 
 @_verb("simulate", own={"until": UNTIL}, doing="fluid model")
@@ -514,7 +517,7 @@ def _packets(
         return packet_time(net, options["until"], len(runs))
 
     full = " if the links are full; trains take as long at any capacity (fluidcc trains)"
-    _announce(task, faults, options, time, full)
+    _announce(task, faults, options, time, _processors() + full)
     return options
 
 
@@ -547,7 +550,7 @@ def _trains(
         once = train_time(net, options["until"], len(options["seeds"]), options.get("step"))
         return (TWICE_THE_STEP if error else 1.0) * once
 
-    _announce(task, faults, options, time)
+    _announce(task, faults, options, time, _processors())
     return options
 
 
@@ -573,7 +576,7 @@ def _compare(
         faults.add("--levels", "", f"some of {', '.join(LEVELS)}", f"{levels!r}")
     from fluidcc.results.compare import compare_time
 
-    _announce(task, faults, options, compare_time)
+    _announce(task, faults, options, compare_time, _processors())
     return options
 
 

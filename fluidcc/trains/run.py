@@ -424,6 +424,8 @@ def simulate_trains(
     ------
     PacketError
         For a network, times or a step that trains cannot do, with advice.
+    ValueError
+        If the machine has too little memory for the runs.
 
     Examples
     --------
