@@ -107,6 +107,69 @@ def test_trains_hold_heavy_losses_and_the_step_against_themselves():
     assert not loses_most(smooth) and not depends_on_step(smooth)
 
 
+TEN_FLOWS = """
+[links.bottleneck]
+capacity = "10 Mbit/s"
+packet_size = "1000 B"
+delay = "5 ms"
+buffer = "400 packet"
+queue = { law = "red", min_th = 50, max_th = 250, p_max = 0.1, w_q = 0.002, gentle = true }
+
+[flows.tcp]
+n = 10
+rtt = "80 ms"
+window = { law = "newreno" }
+feedback = "mark_tail"
+"""
+BMCC = {"flow.window.law": "bmcc", "flow.feedback": "load_factor"}
+FAST = {"link.capacity": "40 Mbit/s"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "converges"),
+    [
+        (BMCC | {"link.queue.law": "modified_load_factor"}, False),
+        (BMCC | {"link.queue.law": "load_factor"}, False),
+        (FAST | {"link.queue.law": "threshold"}, False),
+        (BMCC | {"link.queue.law": "load_factor", "flow.estimator": "adpm"}, True),
+        ({"link.capacity": "2.5 Mbit/s", "link.queue.law": "threshold"}, True),
+        (FAST, True),
+    ],
+)
+def test_short_queues_are_those_of_shorter_steps_where_trains_apply(changes, converges):
+    net, span = fc.replace(fc.loads(TEN_FLOWS), changes), {"until": 55.0, "warmup": 15.0}
+    trains = fc.simulate_trains(net, **span, seeds=(1, 2, 3, 4), estimate_error=True)
+    fine = fc.simulate_trains(net, **span, seeds=(1, 2, 3, 4), step=trains.step / 8)
+    waits, fine_waits = (run.mean["links"]["bottleneck"]["queue_mean"] for run in (trains, fine))
+    assert (abs(waits - fine_waits) < 0.12 * fine_waits) == converges
+    assert bool(depends_on_step(trains)) != converges
+
+
+def test_where_steps_resolve_no_queue_a_change_is_not_put_down_to_chance():
+    net = fc.replace(fc.loads(TEN_FLOWS), BMCC | {"link.queue.law": "modified_load_factor"})
+    span = {"until": 40.0, "warmup": 15.0, "seeds": (1, 2, 3)}
+    trains = fc.simulate_trains(net, **span, estimate_error=True)
+    said = depends_on_step(trains)
+    assert (
+        "twice the step changes the queue of" in said and "packets wait in shorter queues" in said
+    )
+    assert trains.step_ci95 is not None and trains.step_error is not None
+    error, chance = (
+        each["links"]["bottleneck"]["queue_mean"] for each in (trains.step_error, trains.step_ci95)
+    )
+    assert error < 2 * chance  # a long queue would be excused
+
+
+def test_listed_starts_are_named_as_what_the_fluid_does_not_have():
+    net = fc.replace(fc.loads(TEN_FLOWS), {"flow.n": 3, "flow.start": [0.0, 2.0, 5.0]})
+    both = fc.compare(net, until=8.0, seeds=(1,), levels=("mean", "trains"))
+    assert both.fluid is not None and both.message in both.fluid.message
+    assert both.message.startswith("flows.tcp: in the fluid all run from time 0")
+    assert both.message in repr(both) and both.to_dict()["message"] == both.message
+    alone = fc.compare(net, until=1.0, levels=("mean", "trains"), seeds=(1,), trajectory=False)
+    assert not alone.message  # equilibria know no starts
+
+
 def test_a_network_that_trains_refuse_is_compared_all_the_same():
     net = fc.replace(fc.load("hollot2001/slow"), {"flow.n": 1e6})
     both = fc.compare(net, until=1.0, levels=("mean", "trains"), trajectory=False)

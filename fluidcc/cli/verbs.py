@@ -6,6 +6,7 @@ A new verb is a module with the function and its result, the view of this, their
 `fluidcc/__init__.pyi`, and a declaration here.
 """
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -402,10 +403,38 @@ def _windows(task: Task, faults: Faults, probability: str | None) -> Options:
     return {} if probability is None else {"p": share("--probability", probability, faults)}
 
 
+_LONG = 600.0  # s
+
+
+def _announce(
+    task: Task, faults: Faults, options: Mapping[str, Any], time: Callable[..., float],
+    how: str = "",
+) -> None:  # fmt: skip
+    """Say on stderr that runs will take long, before they start: `time` [s] at each point."""
+    if task.net is None or faults.found:
+        return
+    points = math.prod(map(len, task.axes.values()))
+    with contextlib.suppress(ValueError):  # the verb says what is wrong
+        taken = points * time(task.net, **options)
+        if taken > _LONG:
+            span = f"{taken / 3600:,.1f} h" if taken > 3600 else f"{taken / 60:.0f} min"
+            typer.echo(f"note: about {span}{how}", err=True)
+
+
+def _processors() -> str:
+    from fluidcc.machine import threads
+
+    return f" on {threads()} processors"
+
+
 @_verb("simulate", own={"until": UNTIL}, doing="fluid model")
 def _simulate(task: Task, faults: Faults, until: str) -> Options:
     """A trajectory of the fluid model."""
-    return {"until": end_of(until, faults)}
+    from fluidcc.model.simulate import trajectory_time
+
+    options = {"until": end_of(until, faults)}
+    _announce(task, faults, options, trajectory_time)
+    return options
 
 
 @_verb(
@@ -445,7 +474,10 @@ def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> N
 @_verb(
     "packets", "simulate_packets",
     {
-        "until": UNTIL, "warmup": WARMUP, "seeds": SEEDS, "sample": _SAMPLE,
+        "until": UNTIL, "warmup": WARMUP, "sample": _SAMPLE,
+        "seeds": SEEDS._replace(
+            default="", help=f"{SEEDS.help} [default: 5, or those of --initial FILE]"
+        ),
         "trace": file("Write the first seed's run: all events (.csv), or packets (.pcap)."),
         "initial": text(
             "equilibrium|FILE", "Begin at the equilibrium, or go on from states of --save-state."
@@ -459,7 +491,7 @@ def _packets(
     trace: Path | None, initial: str | None, save_state: Path | None,
 ) -> Options:  # fmt: skip
     """The packet-level simulation, with intervals."""
-    options = _runs(task, faults, until, warmup, seeds, sample)
+    options = _runs(task, faults, until, warmup, seeds or "5", sample)
     if trace is not None:
         check_file("--trace", trace, (".csv", ".pcap"), faults)
         if task.out is not None and task.out.resolve() == trace.resolve():
@@ -474,29 +506,21 @@ def _packets(
         if not Path(initial).is_file():
             faults.add("--initial", "", "equilibrium, or a file of --save-state", f"{initial!r}")
         options["initial"] = Path(initial)
+        if not seeds:
+            options["seeds"] = None  # all those of the states
         if not warmup:
             options["warmup"] = 0.0  # the time of the states
     _refuse_records(task, faults, options)
-    if task.net is not None and not faults.found:
-        _announce(task, options)
-    return options
-
-
-_LONG = 600.0  # s
-
-
-def _announce(task: Task, options: Mapping[str, Any]) -> None:
-    """Say on stderr that packet runs will take long, before they start."""
-    from fluidcc.machine import threads
     from fluidcc.packets.budget import packet_time
+    from fluidcc.packets.saved import saved_seeds
 
-    points = math.prod(map(len, task.axes.values()))
-    taken = points * packet_time(task.net, options["until"], len(options["seeds"]))
-    if taken > _LONG:
-        span = f"{taken / 3600:.1f} h" if taken > 3600 else f"{taken / 60:.0f} min"
-        advice = "trains take as long at any capacity (fluidcc trains)"
-        text = f"note: about {span} on {threads()} processors if the links are full; {advice}"
-        typer.echo(text, err=True)
+    def time(net: Any, **_: Any) -> float:
+        runs = options["seeds"] or saved_seeds(options["initial"])
+        return packet_time(net, options["until"], len(runs))
+
+    full = " if the links are full; trains take as long at any capacity (fluidcc trains)"
+    _announce(task, faults, options, time, _processors() + full)
+    return options
 
 
 @_verb(
@@ -516,10 +540,19 @@ def _trains(
     error: bool, sample: str | None,
 ) -> Options:  # fmt: skip
     """The simulation by trains of packets, with intervals: its cost is the same at any capacity."""
-    options = _runs(task, faults, until, warmup, seeds, sample) | {"estimate_error": error}
+    options: dict[str, Any] = _runs(task, faults, until, warmup, seeds, sample)
+    options["estimate_error"] = error
     if step is not None:
         options["step"] = seconds("--step", step, faults)
     _refuse_records(task, faults, options)
+    from fluidcc.trains.layout import train_time
+    from fluidcc.trains.run import TWICE_THE_STEP
+
+    def time(net: Any, **_: Any) -> float:
+        once = train_time(net, options["until"], len(options["seeds"]), options.get("step"))
+        return (TWICE_THE_STEP if error else 1.0) * once
+
+    _announce(task, faults, options, time, _processors())
     return options
 
 
@@ -540,10 +573,13 @@ def _compare(
     """Mean windows, the population, trains and packets side by side, and the level to trust."""
     options = times(until, warmup, seeds, faults) | ({} if trajectory else {"trajectory": False})
     try:
-        return options | {"levels": known_levels(levels)}
+        options["levels"] = known_levels(levels)
     except ValueError:
         faults.add("--levels", "", f"some of {', '.join(LEVELS)}", f"{levels!r}")
-        return options
+    from fluidcc.results.compare import compare_time
+
+    _announce(task, faults, options, compare_time, _processors())
+    return options
 
 
 @_verb(

@@ -322,6 +322,6 @@ def _refine(
     run = state.run
     short = ~state.met & ((run.status == Status.step_limit) | (run.status == Status.ok))
     status = jnp.where(short, jnp.int32(Status.tolerance_not_met), run.status)
-    good = jnp.max(jnp.where(probes < state.first, probes, -jnp.inf))
+    good = jnp.max(jnp.where(probes < state.first, probes, jnp.min(probes)))
     time = jnp.where(short & (state.first < run.status_time), good, run.status_time)
     return run._replace(status=status, status_time=time)

@@ -128,10 +128,8 @@ class Trajectory(Result):
     @property
     def message(self) -> str:
         """How the run ended, and settings of the network that may be unintended."""
-        notes = [self.status.advice, *advice(self.net)]
-        for name, flows in zip(self.net.flow_names, self.net.flows, strict=True):
-            if flows.start.low < flows.start.high and flows.start.each:
-                notes.append(f"flows.{name}: in the fluid it runs from the start, not as listed")
+        when = "" if self.status is Status.ok else f"after {self.status_time:.6g} s: "
+        notes = [f"{when}{self.status.advice}", *advice(self.net), *listed_starts(self.net)]
         if self.net.rates == "self_clocked":
             notes += [_flight_warning(self, name) for name in self.flows]
         return "; ".join(filter(None, notes))
@@ -172,6 +170,15 @@ class Trajectory(Result):
         import xarray  # heavy
 
         return xarray.Dataset(data, coords, attrs)
+
+
+def listed_starts(net: Network) -> list[str]:
+    """What the fluid makes of flows with a start each, in a sentence for each group of them."""
+    return [
+        f"flows.{name}: in the fluid all run from time 0, in trains and packets from their starts"
+        for name, flows in zip(net.flow_names, net.flows, strict=True)
+        if flows.start.low < flows.start.high and flows.start.each
+    ]
 
 
 def named(net: Network, reports: Reports) -> tuple[dict[str, LinkRun], dict[str, FlowsRun]]:
@@ -287,6 +294,7 @@ def report(net: Network, states: jax.Array, records: jax.Array) -> Reports:
 
 
 _POINTS = 1001
+_PER_SECOND = 5e6  # numbers of states and outputs, of uniform steps
 _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on
 
 
@@ -329,6 +337,27 @@ def check_network(net: Network) -> None:
                     "expected a reverse_delay, or an access_delay, above 0 s, got 0 s from "
                     f"links.{net.link_names[k]}"
                 )
+
+
+def mesh_for(net: Network) -> AbstractMesh:
+    """The steps that suit a network of the fluid model; see `simulate`."""
+    few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
+    smooth = not jax.tree.leaves(blank(net)[0].clocks)
+    smooth = smooth and not any(k.queue.is_discontinuous() or k.queue.limits for k in net.links)
+    return Located(rtol=1e-6) if few and smooth else Uniform()
+
+
+def trajectory_time(net: Network, until: float, mesh: AbstractMesh | None = None) -> float:
+    """About how long a trajectory takes [s], without compilation; 0 if its steps suit its course,
+    which bounds their number.
+    """
+    net = as_fluid(net)
+    mesh = mesh or mesh_for(net)
+    if not isinstance(mesh, Uniform):
+        return 0.0
+    step = uniform_mesh(net, mesh).step
+    size = sum(leaf.size for leaf in jax.tree.leaves(blank(net)))
+    return until / float(step or until) * size / _PER_SECOND
 
 
 @reporting
@@ -384,11 +413,7 @@ def simulate(
     given, net = net, as_fluid(net)
     check_network(net)
     system, y0, args = network_system(net, until=until)
-    if mesh is None:
-        few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
-        smooth = not jax.tree.leaves(blank(args.net)[0].clocks)
-        smooth = smooth and not any(k.queue.is_discontinuous() or k.queue.limits for k in net.links)
-        mesh = Located(rtol=1e-6) if few and smooth else Uniform()
+    mesh = mesh or mesh_for(args.net)
     if isinstance(mesh, Uniform):
         mesh = uniform_mesh(net, mesh)
     run = integrate(system, y0, 0.0, until, args, mesh=mesh, ts=times)

@@ -1,5 +1,6 @@
 """Estimates of what packet runs take: time, memory and disk. Runs for which there is too little
-memory or disk are refused before they start.
+memory or disk are refused before they start. Times of trains are in `fluidcc.trains.layout`, those
+of trajectories in `fluidcc.model.simulate`.
 """
 
 import math

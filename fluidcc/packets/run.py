@@ -249,7 +249,7 @@ def simulate_packets(
     *,
     until: float | str,
     warmup: float | str = 0.0,
-    seeds: Iterable[int] = (1,),
+    seeds: Iterable[int] | None = None,
     threads: int | None = None,
     elide: bool = True,
     sample: float | str | None = None,
@@ -271,7 +271,8 @@ def simulate_packets(
         End of the run, and of the time before the statistics begin [s]; text is read with its
         unit, ``"500 ms"``.
     seeds
-        Different whole numbers; each one is an independent run.
+        Different whole numbers; each one is an independent run. None is seed 1, or all those of a
+        file of states.
     threads
         Runs at a time; as many as there are processors for None.
     elide
@@ -322,9 +323,11 @@ def simulate_packets(
     stored, file = _file("save_state", save_state, (ENDING,)), _file("trace", trace, ENDINGS)
     if threads is not None and threads < 1:
         raise PacketError(f"threads: expected at least 1, got {threads!r}")
-    chosen, layout = checked_seeds(seeds), plan(net)
-    begun, since = _begin(layout, initial, chosen), 0.0
+    chosen = (1,) if seeds is None else checked_seeds(seeds)
+    layout = plan(net)
+    begun, since = _begin(layout, initial, None if seeds is None else chosen), 0.0
     if isinstance(begun, Saved):
+        chosen = tuple(begun.states) if seeds is None else chosen
         since, warmup = begun.time, warmup or begun.time
         if not since <= warmup < until:
             raise PacketError(
@@ -362,12 +365,12 @@ def _file(name: str, file: str | Path | None, endings: tuple[str, ...]) -> Path 
     return path
 
 
-def _begin(layout: Plan, initial: Any, seeds: tuple[int, ...]) -> Initial | Saved | None:
-    """Where runs begin, for `initial` of `simulate_packets`."""
+def _begin(layout: Plan, initial: Any, seeds: tuple[int, ...] | None) -> Initial | Saved | None:
+    """Where runs begin, for `initial` of `simulate_packets`; with seeds for states of theirs."""
     if not isinstance(initial, str | Path):
         return None if initial is None else find_initial(layout, initial)
     saved = read_states(Path(initial), layout.net)
-    if missing := [seed for seed in seeds if seed not in saved.states]:
+    if missing := [seed for seed in seeds or () if seed not in saved.states]:
         known = ", ".join(map(str, saved.states))
         raise PacketError(f"seeds: expected some of {known}, which '{initial}' has, got {missing}")
     return saved

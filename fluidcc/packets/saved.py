@@ -74,13 +74,13 @@ def write_states(path: Path, net: Network, time: float, states: Mapping[int, Sta
         raise PacketError(f"save_state: cannot write '{path}' ({error.strerror})") from None
 
 
-def read_states(path: Path, net: Network) -> Saved:
-    """The states in a file, for a network to go on from.
+def saved_seeds(path: Path) -> tuple[int, ...]:
+    """The seeds of the states in a file; raises PacketError for one that is none, or damaged."""
+    return tuple(map(int, _read(path)[0]["runs"]))
 
-    Numbers that nothing but the rules of laws reads may differ from the network that was saved.
-    Raises PacketError for a file that is none, or damaged, and for states of another network or
-    version, with the differences.
-    """
+
+def _read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """What a file says of its states, and the states."""
     try:
         head, _, body = path.read_bytes().partition(b"\n")
     except OSError as error:
@@ -90,7 +90,17 @@ def read_states(path: Path, net: Network) -> Saved:
     if head.decode("ascii", "replace") != _HEAD + seal(body):
         raise PacketError(f"initial: expected the states as saved, got '{path}', which is damaged")
     text, _, data = body.partition(b"\n")
-    known: dict[str, Any] = json.loads(text)
+    return json.loads(text), data
+
+
+def read_states(path: Path, net: Network) -> Saved:
+    """The states in a file, for a network to go on from.
+
+    Numbers that nothing but the rules of laws reads may differ from the network that was saved.
+    Raises PacketError for a file that is none, or damaged, and for states of another network or
+    version, with the differences.
+    """
+    known, data = _read(path)
     wanted = _origin(net)
     if known["code"] != wanted["code"]:
         raise PacketError(

@@ -20,8 +20,16 @@ from fluidcc.analysis.validity import validity_warnings
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import interpret_signal
-from fluidcc.model.simulate import FLOW_KEYS, LINK_KEYS, Trajectory, simulate
+from fluidcc.model.simulate import (
+    FLOW_KEYS,
+    LINK_KEYS,
+    Trajectory,
+    listed_starts,
+    simulate,
+    trajectory_time,
+)
 from fluidcc.packets.accounts import half_width, shortest
+from fluidcc.packets.budget import packet_time
 from fluidcc.packets.hooks import compile_ahead
 from fluidcc.packets.plan import PacketError, plan
 from fluidcc.packets.run import PacketRuns, simulate_packets
@@ -38,7 +46,8 @@ from fluidcc.results.levels import (
 )
 from fluidcc.scenario.network import Network, why_packets
 from fluidcc.scenario.parsing import in_seconds
-from fluidcc.trains.run import TrainRuns, simulate_trains
+from fluidcc.trains.layout import train_time
+from fluidcc.trains.run import TWICE_THE_STEP, TrainRuns, simulate_trains
 
 if TYPE_CHECKING:
     import xarray
@@ -135,7 +144,7 @@ class Comparison(Result):
     validity_warnings: tuple[str, ...]
     """Assumptions of the fluid model that do not hold here: why packets will differ."""
     trains_message: str = ""
-    message: str = ""  # why periods are unknown
+    message: str = ""  # what the fluid makes of listed starts, and why periods are unknown
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -183,11 +192,31 @@ class Comparison(Result):
             "message": self.equilibrium.message, "level": self.level,
             "level_reason": self.level_reason, "trains_message": self.trains_message,
             "validity_warnings": "; ".join(self.validity_warnings),
-            "periods": self.message,
+            "notes": self.message,
         }  # fmt: skip
         import xarray  # heavy
 
         return xarray.Dataset(data, coords, attrs)
+
+
+def compare_time(
+    net: Network,
+    *,
+    until: float,
+    seeds: Sequence[int],
+    levels: Sequence[str] = LEVELS,
+    trajectory: bool = True,
+    **_: Any,
+) -> float:
+    """About how long `compare` takes on the processors of this machine [s], without compilation."""
+    runs, total = len(seeds), 0.0
+    if "trains" in levels:
+        total += TWICE_THE_STEP * train_time(net, until, runs)
+    if "packets" in levels:
+        total += packet_time(net, until, runs)
+    if trajectory and "mean" in levels and not why_packets(net):
+        total += trajectory_time(net, until, Uniform())
+    return total
 
 
 @reporting
@@ -299,16 +328,16 @@ def compare(
     sides = _Sides(as_fluid(net), asked, choice, eq, noise, fluid, trains, packets, late, fine)
     links = _link_rows(sides)
     rows = (*links, *_flow_rows(net, sides, {row.name: row for row in links}))
-    message = ""
+    notes = listed_starts(net) if fluid else []
     if not fine and (fluid or trains or packets):
-        message = (
+        notes.append(
             f"no period is given: that needs a sample every {until / (wanted - 1):.3g} s, half of "
             "the shortest round trip, which are too many numbers; expected a shorter run or fewer "
             "seeds"
         )
     return Comparison(
         rows, asked, *choice, eq, noise, fluid, trains, packets, until, warmup, warnings, refused,
-        message,
+        "; ".join(notes),
     )  # fmt: skip
 
 

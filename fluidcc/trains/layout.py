@@ -16,6 +16,7 @@ import numpy as np
 from fluidcc.laws.law import AbstractQueueLaw, Ack, Arrival, MarkingPoint, Since
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.voice import Voice
+from fluidcc.machine import threads
 from fluidcc.module import skeleton
 from fluidcc.packets.build import averages
 from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
@@ -40,6 +41,7 @@ _SINGLE = 32  # the same if it decides packet by packet, up to twice the packets
 _DECODES = 16  # most hashes that a receiver compares in a step
 _FILE_DRAWS = 7  # random numbers of an open source in a step
 _MOST_NUMBERS = 2e8  # that are remembered in a run
+_STEP_TIME, _TURN_TIME = 4e-7, 3.5e-8  # s, of a step, and of a flow at a link; 3 to 20,000 flows
 _PHASES = 0.618  # of a tick, between the clocks of one sender and the next
 
 
@@ -102,6 +104,12 @@ class Shape:
     ports: tuple[Port, ...]
     rows: int  # steps that are remembered
     draws: int  # random numbers in a step
+
+    @property
+    def remembered(self) -> int:
+        """Numbers that a run remembers, at most."""
+        flows = sum(kind.count for kind in self.kinds) + sum(port.flows for port in self.ports)
+        return 2 * self.rows * (flows + 3 * len(self.ports))
 
 
 class KindNumbers(NamedTuple):
@@ -525,14 +533,13 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
     longest = max(flow.rtt for flow in whole.flows)
     waits = sum(_longest_wait(link, longest) for link in net.links)
     rows = scale * int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
-    numbers = rows * 2 * (sum(kind.count for kind in kinds) + sum(crossing) + 3 * len(ports))
-    if numbers > _MOST_NUMBERS:
-        raise PacketError(
-            f"trains would remember {rows} steps of {step:g} s, {numbers:.2g} numbers; expected a "
-            "longer step, fewer flows or smaller buffers"
-        )
     draws = sum(map(draws_of_port, ports)) + sum(map(draws_of_kind, kinds))
     shape = Shape(tuple(kinds), ports, rows, draws)
+    if shape.remembered > _MOST_NUMBERS:
+        raise PacketError(
+            f"trains would remember {rows} steps of {step:g} s, {shape.remembered:.2g} numbers; "
+            "expected a longer step, fewer flows or smaller buffers"
+        )
     numbers = Numbers(
         tuple(_numbers_of(whole, each, delays) for each in own),
         tuple(_port_numbers(net, k) for k in range(len(net.links))),
@@ -564,6 +571,13 @@ def draws_of_port(port: Port) -> int:
     law = port.signals * (port.each * port.flows + port.spaced * (port.blocks + 1))
     lossy = port.lossy * port.flows
     return law + lossy + port.finite + (port.ticks > 0) + voice + port.cross
+
+
+def train_time(net: Network, until: float, runs: int, step: float | None = None) -> float:
+    """About how long runs of trains take on the processors of this machine [s]."""
+    turns = sum(float(np.sum(np.asarray(f.n))) * len(f.route + f.reverse_route) for f in net.flows)
+    steps = until / (step or chosen_step(net))
+    return steps * (_STEP_TIME + _TURN_TIME * turns) * math.ceil(runs / threads())
 
 
 def chosen_step(net: Network) -> float:

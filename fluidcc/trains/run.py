@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fluidcc import memory
 from fluidcc.laws.voice import present_calls
 from fluidcc.loops import Loops, NotInLoopsError
 from fluidcc.machine import card
@@ -40,6 +41,7 @@ from fluidcc.trains.state import Run, first, is_crowded, sampled
 _PARTS = 20  # parts of a run, for batch means
 _MOST_SAMPLES = 1_000_000
 _SPARE = 4  # rows
+_COPIES = 2  # of what a run remembers, as it begins
 _LARGEST = 256  # by which rows and flows for files are multiplied
 _NOT_A_NUMBER = "a law gave a window or probability that is not a number; check its parameters"
 
@@ -269,8 +271,11 @@ class _Attempt(NamedTuple):
 class _Job:
     """Runs of a network, with the times [s] of snapshots and of samples."""
 
-    def __init__(self, net: Network, step: float, edges: np.ndarray, samples: np.ndarray) -> None:
+    def __init__(
+        self, net: Network, step: float, edges: np.ndarray, samples: np.ndarray, at_once: int
+    ) -> None:
         self._net, self._step, self._edges, self._samples = net, step, edges, samples
+        self._at_once = at_once  # runs
         self._layouts = {1: lay_out(net, step)}  # by scale
         self.done: dict[int, float] = {}
         self.stopped = False
@@ -291,6 +296,14 @@ class _Job:
         )
 
     def _attempt(self, layout: Layout, seeds: Sequence[int]) -> _Attempt:
+        rows, flows = layout.shape.rows, len(layout.plan.flows)
+        if not _on_card():
+            memory.require(
+                8.0 * _COPIES * layout.shape.remembered * self._at_once,
+                f"{self._at_once} runs of trains at a time, of {flows} flows and {rows} steps,",
+                "take a longer step, fewer flows or smaller buffers, or set FLUIDCC_THREADS",
+                memory.host(),
+            )
         lanes = _together(layout, seeds)
         edges, samples = set(self._edges), set(self._samples)
         snapshots, taken, at = [], [], 0
@@ -323,9 +336,10 @@ def _perform(
     samples: np.ndarray,
 ) -> tuple[list[Metrics], list[Metrics], Any]:  # fmt: skip
     """Metrics of each seed, of the parts of the first, and series at the times of samples."""
-    job = _Job(net, step, np.linspace(warmup, until, _PARTS + 1), samples)
     together = [list(seeds)] if _on_card() else [[seed] for seed in seeds]
-    with concurrent.futures.ThreadPoolExecutor(min(most_threads(), len(together))) as pool:
+    workers = min(most_threads(), len(together))
+    job = _Job(net, step, np.linspace(warmup, until, _PARTS + 1), samples, workers)
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(job.perform, own) for own in together]
         try:
             wait_for(futures, lambda: sum(job.done.values()) / len(together))
@@ -358,7 +372,8 @@ def _checked(step: float | None, sample: float | None, until: float, longest: fl
         )
 
 
-_FINE = 2 / 3  # of the steps of two runs, one with twice the step
+TWICE_THE_STEP = 1.5  # times the steps of a run, with another one of twice the step
+_FINE = 1 / TWICE_THE_STEP
 
 
 @reporting
@@ -409,6 +424,8 @@ def simulate_trains(
     ------
     PacketError
         For a network, times or a step that trains cannot do, with advice.
+    ValueError
+        If the machine has too little memory for the runs.
 
     Examples
     --------

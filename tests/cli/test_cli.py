@@ -393,3 +393,35 @@ def test_long_verbs_report_in_lines_if_stderr_is_no_terminal(run, monkeypatch):
     )
     assert run(*words, "--quiet")[2] == ""
     assert "points, 0 failed" in run("stability", SLOW, "--over", "flow.n=40:50:1")[2]
+
+
+LISTED = 'links.bottleneck.schedule=[{ at = "20 s", capacity = "5 Mbit/s" }]'
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("packets", "--sample", "1 us"), "if the links are full; trains take as long at any"),
+        (("trains", "--sample", "1 us"), "on 2 processors\n"),
+        (
+            ("compare", "--levels", "mean,trains", "--no-trajectory", "--set", "flow.n=1e6"),
+            "on 2 processors\n",
+        ),
+        (("simulate", "--set", LISTED), ""),
+    ],
+)
+def test_long_runs_are_announced_before_they_start(run, monkeypatch, words, says):
+    """Each of them is refused afterwards, or has nothing to run."""
+    monkeypatch.setenv("FLUIDCC_THREADS", "2")
+    out = ("--out", "x.nc") if "--sample" in words else ()
+    _, _, err = run(words[0], SLOW, "--until", "1e8", *words[1:], *out)
+    assert re.search(r"^note: about [\d,.]+ h", err, re.MULTILINE), err
+    assert says in err
+    assert "note: about" not in run(words[0], SLOW, "--until", "0")[2]
+
+
+def test_runs_go_on_with_the_seeds_of_their_states(run):
+    assert run("packets", SLOW, "--until", "1", "--seeds", "7,3", "--save-state", "a.state")[0] == 0
+    code, out, err = run("packets", SLOW, "--until", "2", "--initial", "a.state", "--json")
+    assert code == 0, err
+    assert [own["seed"] for own in json.loads(out)["runs"]] == [7, 3]

@@ -293,3 +293,14 @@ def test_signals_are_heard_as_their_carriers_fare(feedback):
     flows = fc.Flows(laws.ECNMod(), n=np.ones(1), rtt=np.ones(1), route=(0, 1), feedback=feedback)
     np.testing.assert_allclose(received(flows, said)[:2], (mark, drop), rtol=1e-12)
     np.testing.assert_allclose(touched(flows, said), either, rtol=1e-12)
+
+
+def test_a_failed_run_says_when():
+    run = fc.simulate(
+        fc.load("hollot2001/slow"), until=100.0, mesh=fc.Located(step=0.05, max_steps=400)
+    )
+    assert run.status is fc.Status.step_limit and 0 < run.status_time < 100
+    said = f"after {run.status_time:.6g} s: the step limit was reached"
+    assert said in run.message and said in run.to_dict()["message"] and said in repr(run)
+    short = fc.simulate(fc.load("hollot2001/slow"), until=100.0, mesh=fc.Located(max_steps=200))
+    assert short.message.startswith("after 0 s: the error estimate")

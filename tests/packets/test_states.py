@@ -84,6 +84,16 @@ def test_a_state_with_more_room_than_was_estimated_goes_on(tmp_path):
         simulate_packets(net, until=12.0, initial=file)
 
 
+def test_runs_have_the_seeds_of_the_states_they_go_on_from(tmp_path):
+    net, file = load(SLOW), tmp_path / "a.state"
+    simulate_packets(net, until=1.0, seeds=(8, 3), save_state=file)
+    assert simulate_packets(net, until=2.0, initial=file).seeds == (8, 3)
+    assert simulate_packets(net, until=2.0, seeds=(3,), initial=file).seeds == (3,)
+    assert simulate_packets(net, until=1.0).seeds == (1,)
+    with pytest.raises(PacketError, match=r"seeds: expected some of 8, 3, which .* has, got"):
+        simulate_packets(net, until=2.0, seeds=(1,), initial=file)
+
+
 def test_parameters_of_rules_may_change_from_a_state_on(tmp_path):
     net, file = load(SLOW), tmp_path / "a.state"
     simulate_packets(net, until=40.0, initial=equilibrium, save_state=file)

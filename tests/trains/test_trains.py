@@ -12,6 +12,7 @@ import pytest
 from constant import Constant
 
 import fluidcc as fc
+from fluidcc import memory
 from fluidcc.laws import (
     AVQ,
     RED,
@@ -514,3 +515,11 @@ def test_active_flows_obey_littles_law():
 def test_wrong_arguments_are_named(given, says):
     with pytest.raises((PacketError, fc.ScenarioError), match=says):
         fc.simulate_trains(fc.load("hollot2001/pi"), **({"until": 1.0} | given))
+
+
+def test_runs_that_do_not_fit_in_memory_are_refused_before_they_start(monkeypatch, tmp_path):
+    limit = tmp_path / "memory.max"
+    limit.write_text("100000")
+    monkeypatch.setattr(memory, "LIMITS", (limit,))
+    with pytest.raises(memory.TooLittleMemory, match=r"1 runs of trains at a time, of 60 flows"):
+        fc.simulate_trains(fc.load("hollot2001/slow"), until=3.0)
