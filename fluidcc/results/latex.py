@@ -52,7 +52,7 @@ def readable(expression: sp.Expr) -> sp.Expr:
 def _by_name(symbols: Any, values: Any, left: str) -> dict[str, sp.Expr]:
     """Numbers of a state by the left-hand sides of their equations, without those that are 0."""
     names = (symbol.name for symbol in jax.tree.leaves(symbols))
-    braced = (f"{{{name}}}" if name.startswith(r"\hat") else name for name in names)
+    braced = (f"{{{name}}}" if "_" in name or name.startswith("\\hat") else name for name in names)
     pairs = zip(braced, jax.tree.leaves(values), strict=True)
     equations = {f"{left} {name}": readable(value) for name, value in pairs}
     return {key: value for key, value in equations.items() if value != 0}
