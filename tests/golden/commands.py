@@ -54,7 +54,7 @@ LONG = (
     "gradient misra2003/mixed links.bottleneck.queue flows.mod.n links.bottleneck.queue.p_max",
     "gradient hollot2001/fast cycle.period link.queue.w_q",
     "gradient athuraliya2001/rem decay_rate link.queue.gamma",
-    "sensitivity hollot2001/slow link.queue.p_max flow.rtt --until 20",
+    "sensitivity hollot2001/slow flow.rtt --until 5",
     "sensitivity hollot2001/pi link.queue.k_pi --until 10",
     "optimize hollot2001/pi --vary link.queue.k_pi=1e-6:1e-4 --vary link.queue.z=0.1:2 "
     "--maximize gain_crossover --subject-to phase_margin>=60 --no-verify",
