@@ -8,7 +8,7 @@ import enum
 import importlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluidcc.errors import Suggests
 
@@ -31,21 +31,6 @@ REASONED = ("failed", "refused", "none", "continuum", "discontinuity")
 """Statuses of points of a grid that lack numbers, for the reason in the message."""
 LISTED = 10
 """Most points whose reasons are printed."""
-
-
-class Outcome(NamedTuple):
-    """A point of a grid by its changes: the status there, and the message."""
-
-    set: Mapping[str, Any]
-    status: str
-    message: str
-
-    def describe(self) -> str:
-        """The point and the reason, in one line."""
-        from fluidcc.scenario.reader import got
-
-        place = ", ".join(f"{path} = {got(value)}" for path, value in self.set.items())
-        return f"{self.status} at {place}: {'; '.join(self.message.splitlines())}"
 
 
 class View:

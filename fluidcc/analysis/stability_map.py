@@ -39,9 +39,10 @@ from fluidcc.ops import Num
 from fluidcc.programs import compiling, map_tree
 from fluidcc.progress import report, reporting
 from fluidcc.quantities import about, about_parameter, attributes
-from fluidcc.result import REASONED, Outcome, Result
+from fluidcc.result import REASONED, Result
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import axes_of, replace
+from fluidcc.scenario.reader import Outcome
 
 if TYPE_CHECKING:
     import xarray

@@ -1,9 +1,9 @@
 """Pictures of results, in the house style."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matplotlib import rc_context
 from matplotlib.colors import to_rgba
@@ -15,6 +15,8 @@ from fluidcc.results.axes import narrow, wrapped
 from fluidcc.results.export import network_of
 
 if TYPE_CHECKING:
+    import xarray
+
     from fluidcc.scenario.network import Network
 
 _LEAST = 2.0  # inch
@@ -107,9 +109,27 @@ def style() -> AbstractContextManager[None]:
 def _view(result: Any) -> View:
     """How a result is drawn; raises TypeError for something that is no result."""
     if isinstance(getattr(result, "attrs", None), dict) and "failed" in result:  # of a saved sweep
-        from fluidcc.sweep.chunks import SweepData  # heavy
-
-        return SweepData.of(result).view
+        return _view_of_saved(result)
     if not isinstance(result, Result):
         raise TypeError(f"plot: expected a result or a sweep, got {type(result).__name__}")
     return result.view
+
+
+class _SavedSweep(NamedTuple):
+    """What a view of a sweep needs of one that was saved."""
+
+    axes: Mapping[str, tuple]
+    units: Mapping[str, str]
+    data: "xarray.Dataset"
+    net: "Network | None"
+
+
+def _view_of_saved(data: "xarray.Dataset") -> View:
+    """How the sweep is drawn whose `to_xarray` gave a dataset, as `load_result` reads it."""
+    from fluidcc.results.views.grids import SweepDataView
+    from fluidcc.scenario.files import loads
+
+    paths, text = [str(dim) for dim in data["failed"].dims], data.attrs.get("scenario", "")
+    axes = {path: tuple(data[path].values.tolist()) for path in paths}
+    units = {path: data[path].attrs.get("units", "1") for path in paths}
+    return SweepDataView(_SavedSweep(axes, units, data, loads(text) if text else None))

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.law import Law
@@ -66,6 +66,19 @@ def got(value: Any) -> str:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return "nothing" if value is None else repr(value)
+
+
+class Outcome(NamedTuple):
+    """A point of a grid by its changes: the status there, and the message."""
+
+    set: Mapping[str, Any]
+    status: str
+    message: str
+
+    def describe(self) -> str:
+        """The point and the reason, in one line."""
+        place = ", ".join(f"{path} = {got(value)}" for path, value in self.set.items())
+        return f"{self.status} at {place}: {'; '.join(self.message.splitlines())}"
 
 
 class Reader:

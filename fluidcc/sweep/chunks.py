@@ -18,10 +18,10 @@ from fluidcc import memory
 from fluidcc.errors import SweepStopped
 from fluidcc.machine import processors
 from fluidcc.progress import Clock, report
-from fluidcc.result import REASONED, Outcome, Result, plain
+from fluidcc.result import REASONED, Result, plain
 from fluidcc.results.export import provenance
-from fluidcc.scenario.files import loads
 from fluidcc.scenario.network import Network
+from fluidcc.scenario.reader import Outcome
 from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.job import Chunk, Job, Plan, description
 from fluidcc.sweep.result import Point, printed
@@ -64,17 +64,6 @@ class SweepData(Result):
     units: Mapping[str, str]
     data: xr.Dataset = dataclasses.field(repr=False)
     net: Network | None = dataclasses.field(default=None, repr=False)
-
-    @classmethod
-    def of(cls, data: xr.Dataset) -> "SweepData":
-        """The sweep whose `to_xarray` gave a dataset, as `load_result` reads it."""
-        paths = [str(dim) for dim in data["failed"].dims]
-        text = data.attrs.get("scenario", "")
-        return cls(
-            {path: tuple(data[path].values.tolist()) for path in paths},
-            {path: data[path].attrs.get("units", "1") for path in paths},
-            data, loads(text) if text else None,
-        )  # fmt: skip
 
     def to_xarray(self) -> xr.Dataset:
         """All points in one dataset with the axes as dimensions.

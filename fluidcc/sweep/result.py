@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.result import LISTED, REASONED, Outcome, Result
+from fluidcc.result import LISTED, REASONED, Result
+from fluidcc.scenario.reader import Outcome
 from fluidcc.sweep.grid import Grid
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ class EveryNth(laws.AbstractQueueLaw):
     name: ClassVar[str] = "every_nth"
     source: ClassVar[str] = "test"
     n: float = laws.param(
-        100.0, "n", unit="packet", doc="packets from mark to mark", within="[1, inf)"
+        100.0, "n_m", unit="packet", doc="packets from mark to mark", within="[1, inf)"
     )
 
     def signal(self, x, seen):
