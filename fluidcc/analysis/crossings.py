@@ -155,9 +155,9 @@ class Crossings(Result):
                 "low": self.low,
                 "high": self.high,
                 "stable_at_low": -1 if self.stable_at_low is None else int(self.stable_at_low),
-                "without_equilibrium": [
+                "without_equilibrium": "; ".join(
                     f"{gap.low:g} to {gap.high:g}: {gap.status}" for gap in self.without_equilibrium
-                ],
+                ),
             },
         )
 

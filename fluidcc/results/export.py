@@ -8,6 +8,7 @@ import json
 import math
 import os
 import platform
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -116,7 +117,7 @@ def save(
         if "command" in own
         else provenance(
             network_of(result) if net is None else net,
-            " ".join(sys.argv) if command is None else command,
+            shlex.join(sys.argv) if command is None else command,
         )
     )
     if path.suffix == ".tex":

@@ -5,6 +5,7 @@ joined.
 import dataclasses
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -189,7 +190,7 @@ def _prepare_job(
     job = Job.of(net, grid, verb)
     sweep = description(net, grid.axes, verb, job.code)
     options = sweep["options"]
-    command = " ".join(sys.argv) if command is None else command
+    command = shlex.join(sys.argv) if command is None else command
     origin = provenance(net, command) | {
         "verb": sweep["verb"], "options": json.dumps(options),
         "seeds": json.dumps(options["seeds"]) if "seeds" in options else "",

@@ -54,6 +54,15 @@ def test_a_saved_sweep_has_the_reasons_and_the_picture_of_the_live_one(tmp_path)
     assert repr(pictures[0]) == repr(pictures[1])  # some are NaN
 
 
+def test_crossings_over_a_grid_are_those_of_its_points():
+    verb = functools.partial(fc.crossings, path="link.queue.w_q", low=5e-5, high=5e-4, points=5)
+    data = fc.sweep(SLOW, {"flow.n": (50, 60)}, verb, workers=0).to_xarray()
+    for n in (50, 60):
+        (alone,) = verb(fc.replace(SLOW, {"flow.n": n})).crossings
+        here = data.sel({"flow.n": n})
+        assert float(here["link.queue.w_q"].squeeze()) == alone.value
+
+
 def test_packets_have_the_given_seeds_at_every_point():
     verb = functools.partial(fc.simulate_packets, until=2.0, warmup=0.5, seeds=(3, 1))
     over = {"links.near.delay": (0.005, 0.02)}
