@@ -101,6 +101,8 @@ def test_pages_have_every_key_and_every_quantity(extension):
         assert f"| `{key.path.rpartition('.')[2]}` |" in pages["scenario_keys_tables.md"]
     for name in (name for row in TABLE for name in row.names):
         assert f"| `{name}` |" in pages["quantities_tables.md"]
+    written = {name: (DOCS / name).read_text(encoding="utf-8") for name in pages}
+    assert written == pages, "run python docs/_ext/key_pages.py"
 
 
 @pytest.mark.parametrize("kind", ["window", "queue", "reaction", "feedback"])

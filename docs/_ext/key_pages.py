@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 from law_pages import shown_default
 
@@ -74,3 +75,8 @@ def pages() -> dict[str, str]:
         "scenario_keys_tables.md": "\n".join(_keys()) + "\n",
         "quantities_tables.md": "\n".join(_quantities()) + "\n",
     }
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        Path(__file__).parents[1].joinpath(name).write_text(text, encoding="utf-8")
