@@ -6,6 +6,7 @@ import sympy as sp
 from scipy import stats
 
 import fluidcc as fc
+from fluidcc.check.verb import BASE
 from fluidcc.laws import RED, HalveOnly, Loss, PerMark, Reno
 from fluidcc.results.compare import throughputs
 from fluidcc.results.latex import queue_equations, sender_equations
@@ -107,20 +108,6 @@ def test_trains_hold_heavy_losses_and_the_step_against_themselves():
     assert not loses_most(smooth) and not depends_on_step(smooth)
 
 
-TEN_FLOWS = """
-[links.bottleneck]
-capacity = "10 Mbit/s"
-packet_size = "1000 B"
-delay = "5 ms"
-buffer = "400 packet"
-queue = { law = "red", min_th = 50, max_th = 250, p_max = 0.1, w_q = 0.002, gentle = true }
-
-[flows.tcp]
-n = 10
-rtt = "80 ms"
-window = { law = "newreno" }
-feedback = "mark_tail"
-"""
 BMCC = {"flow.window.law": "bmcc", "flow.feedback": "load_factor"}
 FAST = {"link.capacity": "40 Mbit/s"}
 
@@ -137,7 +124,7 @@ FAST = {"link.capacity": "40 Mbit/s"}
     ],
 )
 def test_short_queues_are_those_of_shorter_steps_where_trains_apply(changes, converges):
-    net, span = fc.replace(fc.loads(TEN_FLOWS), changes), {"until": 55.0, "warmup": 15.0}
+    net, span = fc.replace(fc.loads(BASE), changes), {"until": 55.0, "warmup": 15.0}
     trains = fc.simulate_trains(net, **span, seeds=(1, 2, 3, 4), estimate_error=True)
     fine = fc.simulate_trains(net, **span, seeds=(1, 2, 3, 4), step=trains.step / 8)
     waits, fine_waits = (run.mean["links"]["bottleneck"]["queue_mean"] for run in (trains, fine))
@@ -146,7 +133,7 @@ def test_short_queues_are_those_of_shorter_steps_where_trains_apply(changes, con
 
 
 def test_where_steps_resolve_no_queue_a_change_is_not_put_down_to_chance():
-    net = fc.replace(fc.loads(TEN_FLOWS), BMCC | {"link.queue.law": "modified_load_factor"})
+    net = fc.replace(fc.loads(BASE), BMCC | {"link.queue.law": "modified_load_factor"})
     span = {"until": 40.0, "warmup": 15.0, "seeds": (1, 2, 3)}
     trains = fc.simulate_trains(net, **span, estimate_error=True)
     said = depends_on_step(trains)
@@ -161,7 +148,7 @@ def test_where_steps_resolve_no_queue_a_change_is_not_put_down_to_chance():
 
 
 def test_listed_starts_are_named_as_what_the_fluid_does_not_have():
-    net = fc.replace(fc.loads(TEN_FLOWS), {"flow.n": 3, "flow.start": [0.0, 2.0, 5.0]})
+    net = fc.replace(fc.loads(BASE), {"flow.n": 3, "flow.start": [0.0, 2.0, 5.0]})
     both = fc.compare(net, until=8.0, seeds=(1,), levels=("mean", "trains"))
     assert both.fluid is not None and both.message in both.fluid.message
     assert both.message.startswith("flows.tcp: in the fluid all run from time 0")

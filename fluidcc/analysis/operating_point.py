@@ -559,18 +559,14 @@ def has_dead_zones(net: Network, op: OperatingPoint) -> Num:
     """Whether windows of a group just above those found neither grow nor fall either, so that many
     are at equilibrium; those of load factors are not meant, nor formulas of the loss rate.
     """
-    rules = [
-        (flows, s)
-        for flows, s in zip(net.flows, op.senders, strict=True)
-        if not flows.feedback.loads and flows.loss.window(0.0, 1.0) is None
-    ]
-    none, queues, emitted = np.False_, tuple(op.queues), list(op.emitted)
+    found, emitted = np.False_, list(op.emitted)
     if net.closure == "population":
-        return none
-    for flows, s in rules:
-        rtt = round_trip(net, flows, queues)
-        none = none | has_dead_zone(flows, _cases(net, flows, emitted, rtt), rtt, s)
-    return none
+        return found
+    for flows, s in zip(net.flows, op.senders, strict=True):
+        if not flows.feedback.loads and flows.loss.window(0.0, 1.0) is None:
+            rtt = round_trip(net, flows, tuple(op.queues))
+            found = found | has_dead_zone(flows, _cases(net, flows, emitted, rtt), rtt, s)
+    return found
 
 
 def midway(one: OperatingPoint, other: OperatingPoint) -> OperatingPoint:
