@@ -54,6 +54,7 @@ _AGREE = 1e-5  # of the derivative along a direction
 _STEPS = (1e-5, 1e-8)  # of each number, along a direction: central, and one-sided ones so short
 # that an undeclared breakpoint of a law is crossed on one side at most
 _SHORTEST = 1e-8
+_JUMP = 1e-6  # of a number itself; changes by less between two neighbours are of rounding
 _WITHIN = 0.1  # of the distance to the next breakpoint: longest step
 _COARSE = 5e-3  # of a mean flight; cuts to whole packets leave steps of up to 0.4 % on any grid
 _MIDDLE = np.zeros(())  # on a breakpoint itself, on neither side of it
@@ -65,8 +66,8 @@ class Rows(NamedTuple):
     """Residual of an equilibrium (n + m): change of the state per second, computed outputs less the
     assumed ones; its derivatives (3, K, n + m) by central, forward and backward differences along
     the directions (K, n + m) and their rounding errors (3, n + m); the longest step that crosses no
-    breakpoint; the point itself, the tolerance of each row (n + m), and per link the excess of
-    arrivals [share of capacity] (L,).
+    breakpoint; the point itself, the tolerance of each row (n + m), per link the excess of arrivals
+    [share of capacity] (L,), and by how much each row jumps here (n + m): 0 if its law says so.
     """
 
     value: Any
@@ -77,6 +78,7 @@ class Rows(NamedTuple):
     point: Any
     allowed: Any
     excess: Any
+    jump: Any
 
     @property
     def scale(self) -> Any:
@@ -137,9 +139,14 @@ def _rows(
         [ops.where(m == LOW, 1.0, ops.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
     )
     excess = ops.where(ends == 0, 0.0, ops.maximum(ends * raw, 0.0)) / capacity
-    found = Rows(value, slopes, rounding, directions, fits, point, point, excess)
+    found = Rows(value, slopes, rounding, directions, fits, point, point, excess, 0.0 * point)
     least = found.scale * _BALANCED + _ROUNDING * abs(point) + _least(net, op)
-    return found._replace(allowed=ops.where(_unmoved(net, op, regimes), np.inf, least))
+    jump = abs(up - down)[1].max(axis=0)
+    real = (jump > abs(up - down)[0].max(axis=0) / 2) & (jump > _JUMP * abs(point))
+    return found._replace(
+        allowed=ops.where(_unmoved(net, op, regimes), np.inf, least),
+        jump=ops.where(real & (fits >= _SHORTEST), jump, 0.0),
+    )
 
 
 def _free(net: Network, y: State) -> State:
@@ -176,12 +183,20 @@ def unbalanced(
     held = tuple(SlidingSurface(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
     net, op = exact(net, held), with_exact_loads(op, held)
     rows: Rows = map_tree(np.asarray, _rows(net, op, _MIDDLE, np.array(regimes), held))
+    if np.any(rows.jump):
+        jumps = int(np.argmax(rows.jump > 0))
+        owner = _names(net, op)[jumps].split(" of ", 1)[1]
+        by = f"{rows.jump[jumps]:.3g}{_per_second(net, rows, jumps)}"
+        return (
+            f"a rule of {owner} jumps at the queue found ({_queues(op)} packets), by {by}: its "
+            "equations differ on the two sides, and there is no linearisation"
+        ), rows
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
         name, value = _names(net, op)[worst], f"{rows.value[worst]:.3g}"
-        moves = worst < len(rows.value) - _wires(net)
-        does = f"still changes, by {value} per second" if moves else f"is off by {value}"
+        unit = _per_second(net, rows, worst)
+        does = f"{'still changes, by' if unit else 'is off by'} {value}{unit}"
         size = f"(the largest term of its equation is {rows.scale[worst]:.3g})"
         return f"{_unconfirmed(op)}: {name} {does} {size}", rows
     for k, excess in enumerate(rows.excess):
@@ -192,8 +207,16 @@ def unbalanced(
 
 
 def _unconfirmed(op: OperatingPoint) -> str:
-    queues = ", ".join(f"{q:.4g}" for q in np.asarray(op.queues))
-    return f"the equations of motion are not at rest at the queue found ({queues} packets)"
+    return f"the equations of motion are not at rest at the queue found ({_queues(op)} packets)"
+
+
+def _queues(op: OperatingPoint) -> str:
+    return ", ".join(f"{q:.4g}" for q in np.asarray(op.queues))
+
+
+def _per_second(net: Network, rows: Rows, row: int) -> str:
+    """The unit of a row: changes of the state are by the second, outputs are numbers."""
+    return " per second" if row < len(rows.value) - _wires(net) else ""
 
 
 def _unbalanced_populations(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) -> str:
@@ -272,7 +295,8 @@ def holds(net: Network, op: OperatingPoint, matrices: tuple[Num, ...]) -> Num:
     balanced = ops.everywhere(abs(rows.value) <= rows.allowed) & ops.everywhere(
         rows.excess <= _BALANCED
     )
-    return balanced & ops.everywhere(_off(net, rows, matrices) <= _AGREE)
+    smooth = ops.everywhere(rows.jump == 0)
+    return balanced & smooth & ops.everywhere(_off(net, rows, matrices) <= _AGREE)
 
 
 def _least(net: Network, op: OperatingPoint) -> Num:

@@ -38,6 +38,9 @@ _PACE = 40.0  # ACKs per second, of all the flows' rates
 _FARTHEST = 100_000  # packets from one signal to the next
 
 
+_PROPORTIONAL = 0.01  # of a change; rules that divide by a growing window differ by less
+
+
 def sender(window: AbstractWindowLaw, reaction: AbstractReaction) -> Iterator[Why]:
     """Faults of the means of a window law and of a reaction."""
     for p, w in POINTS:
@@ -115,7 +118,15 @@ def drift_is_mean(
     grown = slope(lambda k: law.on_ack(s, Ack(0.0, k, RTT, 0.9, p)))
     changes = _PACE * (counts @ np.array(jumps)) + float(law.window(grown))
     what = f"{law.name} with {reaction.name} at p = {p:g}, W = {w}, change of the window [packet/s]"
-    return off_the_mean(changes, float(law.window(rate)[0]), what)
+    fault = off_the_mean(changes, float(law.window(rate)[0]), what)
+    by_count = slope(lambda k: law.on_ack(s, Ack(k, 0.0, RTT, 0.9, p)))
+    one, slight = (float(law.window(change)) for change in (law.on_ack(s, ack), by_count))
+    if fault is None or abs(one - slight) <= _PROPORTIONAL * abs(one):
+        return fault
+    return (
+        f"{fault}; on_ack is not proportional to ack.count: one packet changes the window by "
+        f"{one:.4g}, small parts of one, as the fluid has them, by {slight:.4g} per packet"
+    )
 
 
 def mean_gap(law: AbstractQueueLaw, x: Any, seen: Arrival) -> float:

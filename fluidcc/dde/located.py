@@ -100,13 +100,15 @@ class Located(AbstractMesh):
         dense = not batched and (ts is None or now)
         one_y0, one_args = problem.one()
         columns = system.kept_size(one_y0, t0, one_args)
+        most = MOST_STEPS if self.max_steps is None else power_of_two(self.max_steps + 3)
         capacity = 1 << 12 if now else _TRACED_STEPS
-        if self.max_steps is not None:
-            capacity = power_of_two(self.max_steps + 3)
+        if self.max_steps is not None and not (refined and now):
+            capacity = most
         elif not refined and known(t0, t1, step):
             capacity = power_of_two(1.3 * float((t1 - t0) / step) + 1000.0)
-        if now and not batched and self.max_steps is None:  # more is compiled anew
+        if now and not batched and capacity < most:  # more is compiled anew
             capacity = max(capacity, min(1 << 15, power_of_two(_EASY_SIZE / (4 * columns + 2))))
+        capacity = min(capacity, most)
         options = {"jump": jump, "batched": batched, "refined": refined, "dense": dense}
         given: dict[str, Any] = {"t0": t0, "t1": t1, "settings": settings, "ts": ts}
         while True:
@@ -117,7 +119,7 @@ class Located(AbstractMesh):
             )
             run_all = functools.partial(_located, system, **given, capacity=capacity, **options)
             run, times, values, records = divide_batch(run_all, devices, y0, args)
-            if not now or self.max_steps is not None or capacity >= MOST_STEPS:
+            if not now or capacity >= most:
                 break
             short = (Status.step_limit, Status.tolerance_not_met)
             more = np.isin(np.asarray(run.status), short)
@@ -125,7 +127,7 @@ class Located(AbstractMesh):
             more &= (left > 0.0) & (left < MOST_STEPS)
             if not np.any(more):
                 break
-            capacity *= 8
+            capacity = min(8 * capacity, most)
         events = run.events
         if now:  # cut off the padding that traced code needs
             events = events[..., : int(np.max(np.sum(np.isfinite(np.asarray(events)), axis=-1)))]

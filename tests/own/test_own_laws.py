@@ -309,6 +309,25 @@ def test_vegas_has_all_equilibria_between_its_thresholds():
     assert rest.links["bottleneck"].queue == pytest.approx(3 * n, rel=1e-9)
 
 
+def test_a_rule_that_jumps_at_rest_is_named_and_its_trajectory_ends():
+    """Vegas whose thresholds are one: up below 2 packets a flow, down above, by 2 / R in each R."""
+    fc.load_laws(WRITTEN / "vegas.py")
+    vegas = {"flow.window": {"law": "vegas", "beta": 2.0}, "link.queue": {"law": "droptail"}}
+    net = fc.replace(fc.load(SLOW), vegas)
+    flows, link = net.flows[0], net.links[0]
+    n = float(flows.n[0])
+    queue = 2 * n
+    jump = 2 / (flows.rtt[0] + queue / link.capacity)
+    rest = fc.equilibrium(net)
+    assert rest.status == "undetermined"
+    said = f"a rule of flows.tcp jumps at the queue found ({queue:g} packets), by {jump:.3g} per s"
+    assert said in rest.message
+    run = fc.simulate(net, until=30.0)
+    assert run.status.name == "ok"
+    late = run.links["bottleneck"].queue[run.time > 20]
+    assert late.mean() == pytest.approx(queue, rel=0.1)  # it hovers, as signals are a trip late
+
+
 def test_a_queue_law_whose_memory_moves_has_no_equilibrium_at_any_level():
     """CoDel as a rate counts on above its target."""
     fc.load_laws(WRITTEN / "codel.py")
