@@ -67,7 +67,7 @@ class Rows(NamedTuple):
     assumed ones; its derivatives (3, K, n + m) by central, forward and backward differences along
     the directions (K, n + m) and their rounding errors (3, n + m); the longest step that crosses no
     breakpoint; the point itself, the tolerance of each row (n + m), per link the excess of arrivals
-    [share of capacity] (L,), and by how much each row jumps here (n + m): 0 if its law says so.
+    [share of capacity] (L,), and by how much the row of a sender jumps here (n + m).
     """
 
     value: Any
@@ -141,8 +141,9 @@ def _rows(
     excess = ops.where(ends == 0, 0.0, ops.maximum(ends * raw, 0.0)) / capacity
     found = Rows(value, slopes, rounding, directions, fits, point, point, excess, 0.0 * point)
     least = found.scale * _BALANCED + _ROUNDING * abs(point) + _least(net, op)
+    senders = np.arange(len(point)) < len(flatten(op.senders))  # queue laws declare their jumps
     jump = abs(up - down)[1].max(axis=0)
-    real = (jump > abs(up - down)[0].max(axis=0) / 2) & (jump > _JUMP * abs(point))
+    real = senders & (jump > abs(up - down)[0].max(axis=0) / 2) & (jump > _JUMP * abs(point))
     return found._replace(
         allowed=ops.where(_unmoved(net, op, regimes), np.inf, least),
         jump=ops.where(real & (fits >= _SHORTEST), jump, 0.0),
@@ -186,17 +187,17 @@ def unbalanced(
     if np.any(rows.jump):
         jumps = int(np.argmax(rows.jump > 0))
         owner = _names(net, op)[jumps].split(" of ", 1)[1]
-        by = f"{rows.jump[jumps]:.3g}{_per_second(net, rows, jumps)}"
         return (
-            f"a rule of {owner} jumps at the queue found ({_queues(op)} packets), by {by}: its "
-            "equations differ on the two sides, and there is no linearisation"
+            f"a rule of {owner} jumps at the queue found ({_queues(op)} packets), by "
+            f"{rows.jump[jumps]:.3g} per second: its equations differ on the two sides, and there "
+            "is no linearisation"
         ), rows
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
         name, value = _names(net, op)[worst], f"{rows.value[worst]:.3g}"
-        unit = _per_second(net, rows, worst)
-        does = f"{'still changes, by' if unit else 'is off by'} {value}{unit}"
+        moves = worst < len(rows.value) - _wires(net)
+        does = f"still changes, by {value} per second" if moves else f"is off by {value}"
         size = f"(the largest term of its equation is {rows.scale[worst]:.3g})"
         return f"{_unconfirmed(op)}: {name} {does} {size}", rows
     for k, excess in enumerate(rows.excess):
@@ -212,11 +213,6 @@ def _unconfirmed(op: OperatingPoint) -> str:
 
 def _queues(op: OperatingPoint) -> str:
     return ", ".join(f"{q:.4g}" for q in np.asarray(op.queues))
-
-
-def _per_second(net: Network, rows: Rows, row: int) -> str:
-    """The unit of a row: changes of the state are by the second, outputs are numbers."""
-    return " per second" if row < len(rows.value) - _wires(net) else ""
 
 
 def _unbalanced_populations(net: Network, op: OperatingPoint, regimes: tuple[Regime, ...]) -> str:
