@@ -145,9 +145,8 @@ def test_a_scenario_comes_out_as_kept(monkeypatch, tmp_path):
     assert "error" not in record, record["error"]
     found = record["rows"]
     kept = {row.quantity: row for row in table() if row.scenario == name}
-    late = {row["name"] for row in found if row["name"].endswith(".queueing_delay")}
-    assert set(kept) | late == {row["name"] for row in found}  # the kept table may be older
-    for row in (row for row in found if row["name"] in kept):
+    assert set(kept) == {row["name"] for row in found}
+    for row in found:
         own = kept[row["name"]]
         assert row["packets"] == (own.packets and pytest.approx(own.packets, rel=1e-4))
         assert (row["equilibrium"] if row["fluid"] is None else row["fluid"]) == (
