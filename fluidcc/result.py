@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluidcc.errors import Suggests
+from fluidcc.quantities import full_name, unit_of
 
 if TYPE_CHECKING:
     import os
@@ -42,6 +43,10 @@ class View:
     """Meaning of its numbers with a half width, above the picture of a sweep."""
     instead = ""
     """Why there is no picture, and what to draw."""
+    names: Sequence[str] = ()
+    """Its few numbers: ``links.queue`` of each link, ``flows.window`` of each group, ``period``."""
+    heads: Sequence[str] = ()
+    """Columns of its tables, beside those of parameters."""
 
     def __init__(self, found: Any) -> None:
         self.found = found
@@ -50,9 +55,36 @@ class View:
         """Lines and tables, as `Shown.tables` has them."""
         raise NotImplementedError
 
+    @classmethod
+    def quantities(cls, net: "Network", paths: Sequence[str]) -> list[str]:
+        """Full names of the few numbers of a network's result; the verb varies these `paths`."""
+        owners = {"links": net.link_names, "flows": net.flow_names, "": ("",)}
+        each = (name.rpartition(".") for name in cls.names)
+        return [full_name(kind, owner, own) for kind, _, own in each for owner in owners[kind]]
+
+    @classmethod
+    def columns(cls, net: "Network", paths: Sequence[str]) -> list[str]:
+        """Columns that the tables of a network's result can have."""
+        return [*cls.heads, *paths]
+
+    def value(self, part: Any, name: str) -> "float | tuple[float | None, float | None] | None":
+        """One of the few numbers, in the unit of the table of quantities, perhaps with half the
+        width of its interval; `part` is the link or group, or the result.
+        """
+        return getattr(part, name)
+
     def numbers(self) -> "dict[str, Measured]":
-        """The few numbers that stand for the result in a sweep; none by default."""
-        return {}
+        """The few numbers that stand for the result in a sweep, by full name."""
+        from fluidcc.results.blocks import Measured
+
+        out = {}
+        for kind, _, name in (name.rpartition(".") for name in self.names):
+            parts = getattr(self.found, kind) if kind else {"": self.found}
+            for owner, part in parts.items():
+                value = self.value(part, name)
+                known, half = value if isinstance(value, tuple) else (value, None)
+                out[full_name(kind, owner, name)] = Measured(known, unit_of(kind, name), half)
+        return out
 
     def levels(self) -> "dict[str, dict[str, Measured]]":
         """These numbers by quantity and level of description, for the picture of a sweep."""
@@ -69,11 +101,16 @@ class Shown(Suggests):
     _view: ClassVar[str]
     """The class of its view, as ``module.Class`` in `fluidcc.results.views`."""
 
+    @classmethod
+    def view_class(cls) -> type[View]:
+        """The class of its view."""
+        module, name = cls._view.split(".")
+        return getattr(importlib.import_module(f"fluidcc.results.views.{module}"), name)
+
     @property
     def view(self) -> View:
         """How this result is shown."""
-        module, name = self._view.split(".")
-        return getattr(importlib.import_module(f"fluidcc.results.views.{module}"), name)(self)
+        return self.view_class()(self)
 
     def tables(self, rows: int | None = None) -> "list[Block]":
         """Lines and tables.
