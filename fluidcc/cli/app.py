@@ -234,7 +234,6 @@ class Once(TyperCommand):
             raise ScenarioError(faults)
         return super().parse_args(ctx, args)
 
-
     def _unknown(self, option: str) -> Fault:
         """The fault of an option that the command does not have."""
         from fluidcc.scenario.keys import answer_to

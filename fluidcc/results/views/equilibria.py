@@ -232,8 +232,10 @@ def root(rightmost: complex | None, unstable: int | None) -> dict[str, Measured]
     """The rightmost root as growth rate and frequency, and the number of unstable roots."""
     growth, frequency = (None, None) if rightmost is None else (rightmost.real, rightmost.imag)
     values = (unstable, growth, None if frequency is None else abs(frequency))
-    units = (unit_of("loop", name) for name in ROOT)
-    return {n: Measured(*pair) for n, *pair in zip(ROOT, values, units, strict=True)}
+    return {
+        name: Measured(value, unit_of("loop", name))
+        for name, value in zip(ROOT, values, strict=True)
+    }
 
 
 def period(frequency: float | None) -> Number:
@@ -376,12 +378,16 @@ class FrequencyResponseView(View):
 
     size = (3.8, 2)
     heads = StabilityView.heads
-    quantities = StabilityView.quantities
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The verdict and the margins."""
         found = self.found.stability
         return [head(found.equilibrium), *judged(found), *margin_table(found)]
+
+    @classmethod
+    def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of the stability."""
+        return StabilityView.quantities(net, paths)
 
     def numbers(self) -> dict[str, Measured]:
         """Those of the stability."""
