@@ -55,6 +55,10 @@ class View:
         """Lines and tables, as `Shown.tables` has them."""
         raise NotImplementedError
 
+    def details(self) -> "list[Block]":
+        """Tables that are long, which LaTeX has after the others; none by default."""
+        return []
+
     @classmethod
     def quantities(cls, net: "Network", paths: Sequence[str]) -> list[str]:
         """Full names of the few numbers of a network's result; the verb varies these `paths`."""
@@ -158,7 +162,7 @@ class Shown(Suggests):
         """
         from fluidcc.results.tex import latex
 
-        return latex(self.tables(), columns=columns)
+        return latex([*self.tables(), *self.view.details()], columns=columns)
 
     def _repr_html_(self) -> str:
         from fluidcc.results.text import html

@@ -124,7 +124,7 @@ def save(
     if path.suffix == ".tex":
         from fluidcc.results import tex
 
-        tex.write(result.tables(), path, origin, columns)
+        tex.write([*result.tables(), *result.view.details()], path, origin, columns)
     elif path.suffix == ".json":
         with whole(path) as part:
             part.write_text(to_json({**result.to_dict(), "provenance": origin}), encoding="utf-8")

@@ -593,7 +593,7 @@ class BoundaryView(View):
     """Curves on which stability changes, over two parameters."""
 
     names = ("curves", "frequency_min", "frequency_max")
-    heads = ("kind", "points", "frequency", "unstable roots on both sides", "why it ends")
+    heads = ("curve", "kind", "points", "frequency", "unstable roots on both sides", "why it ends")
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Every curve with its ranges, frequencies, unstable roots on both sides, and ends."""
@@ -618,6 +618,18 @@ class BoundaryView(View):
         out += lines(result.message, tone="bold")
         note = lines(_NON_SMOOTH * any(c.kind == "jump" for c in result.curves))
         return [*out, curves, *note] if result.curves else out
+
+    def details(self) -> list[Block]:
+        """The points of every curve."""
+        found = self.found
+        out = table(
+            "Points of the curves", "curve", *map(parameter, found.paths, found.units),
+            ("frequency", "rad/s"),
+        )  # fmt: skip
+        for k, c in enumerate(found.curves, start=1):
+            for point in zip(c.x.tolist(), c.y.tolist(), c.frequency.tolist(), strict=True):
+                out.add_row(str(k), *map(Number, point))
+        return [out] if out.rows else []
 
     def numbers(self) -> dict[str, Measured]:
         """Number of curves, and the range of their frequencies."""
