@@ -43,7 +43,7 @@ EQUILIBRIUM, FLUID, RUN, PACKETS, NOISE = "equilibrium", "fluid", "run", "packet
 """Engines that compute a quantity: the equilibrium and its loop, a trajectory at one time, a
 trajectory as a whole, packet runs, fluctuations around an equilibrium."""
 
-_LISTED = 24  # names in a message
+_LISTED = 18  # names in a message
 _PREFIXES = {PACKETS: "packets.", NOISE: "noise."}
 _LISTS = (*LISTS, "queue_density")  # one number a flow, a link or a frequency
 
@@ -144,10 +144,10 @@ def find(
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a message, the first of many."""
-    names = list(names)
-    more = ", ... (`fluidcc list quantities` has all)" if len(names) > _LISTED else ""
-    return f" among {', '.join(names[:_LISTED])}{more}"
+    """Names for a message without their owners, each once, the first of many."""
+    short = [*dict.fromkeys(name.rpartition(".")[2] for name in names)]
+    more = ", ... (`fluidcc list quantities`)" if len(short) > _LISTED else ""
+    return f" among {', '.join(short[:_LISTED])}{more}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

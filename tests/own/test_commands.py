@@ -201,7 +201,7 @@ def test_pie_shows_drops_as_drops_and_marks_as_marks_in_every_engine(ecn):
     marked = begun.mean["flows"]["tcp"]["window_reductions"]
     assert (marked > 0) == ecn  # by acknowledgements that bring marks
     words = str(both.fluid)
-    assert "bottleneck: drop fraction" in words and "bottleneck: mark fraction" in words
+    assert all(f"links.bottleneck.{kind}_fraction" in words for kind in ("drop", "mark"))
 
 
 def test_cubic_by_elapsed_time_has_the_equilibrium_of_its_curve():

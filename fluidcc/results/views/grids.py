@@ -126,8 +126,9 @@ class SweepView(View):
             for path in result.axes
         }
         measured, title = self._measured(points), f"{len(result.points)} points"
-        numbers = [m for levels in measured.values() for row in levels.values() for m in row]
-        title += f", {self._interval()}" * any(m.half is not None for m in numbers)
+        numbers = [m for levels in measured.values() for known in levels.values() for m in known]
+        if any(measured.half is not None for measured in numbers):
+            title += f", {self._interval()}"
         if any("" not in levels for levels in measured.values()):
             trusted = [getattr(point.result, "level", "failed") for point in points]
             first[Column("to trust")] = trusted
