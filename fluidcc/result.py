@@ -139,8 +139,9 @@ class Shown(Suggests):
         Parameters
         ----------
         columns
-            Names of the columns to take, in this order, as printed without units; tables that have
-            none of these are left out. All by default.
+            Names of the columns to take, in this order, as printed without units
+            (``links.bottleneck.queue`` in a sweep); tables that have none of these are left out.
+            All by default.
 
         Raises
         ------
@@ -182,7 +183,7 @@ class Result(Shown):
     --------
     >>> import fluidcc as fc
     >>> found = fc.equilibrium(fc.load("hollot2001/slow"))
-    >>> isinstance(found, fc.Result), found.to_pandas().attrs["units"]["queue[bottleneck]"]
+    >>> isinstance(found, fc.Result), found.to_pandas().attrs["units"]["links.bottleneck.queue"]
     (True, 'packet')
     """
 
@@ -205,7 +206,9 @@ class Result(Shown):
         """The table of a CSV file of this result: samples over time, if there are any.
 
         Times, seeds, points of a grid and the like run over the rows. A quantity that has several
-        links, groups or flows has a column for each, ``queue[bottleneck]``.
+        links or groups has a column for each, ``links.bottleneck.queue``, the name that tables,
+        pictures, CSV files, `gradient` and `optimize` have for it, too; round trips of a group have
+        their number in brackets, ``flows.tcp.window[1]``.
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import runpy
 import shutil
 from pathlib import Path
@@ -118,6 +119,24 @@ def test_a_new_law_is_named_after_its_file_and_works(run, here, kind):
         subject = Subject(law)
         found = {name: verb.finding(name, RULES[name], subject) for name in FAST}
     assert [f for f in found.values() if f.verdict == FAILED] == []
+
+
+@pytest.mark.parametrize("kind", ["window", "queue"])
+def test_symbols_that_are_taken_are_announced_and_refused(run, here, kind):
+    """The skeleton and the page name each; a parameter that takes one is refused."""
+    assert run("new-law", kind, "mine.py", heavy=False)[0] == 0
+    source = (here / "mine.py").read_text()
+    taken = re.search(r"# Symbols that are taken: (.*)\.\n", source)[1].split(", ")
+    page = Path(__file__).parents[2] / "docs" / f"own_{kind}_law.md"
+    (line,) = (row for row in page.read_text().splitlines() if "Symbols that are taken" in row)
+    assert re.findall("`([^`]+)` \\(", line) == taken
+    for symbol in ("n", "e"):
+        assert symbol in taken
+        first = re.sub(r'(param\([^,]*, )r?"[^"]*"', rf'\1"{symbol}"', source, count=1)
+        (here / "other.py").write_text(first.replace("mine", "other").replace("Mine", "Other"))
+        code, _, err = run("list", "laws", "--law-file", "other.py", heavy=False)
+        uses = f"got '{symbol}', the symbol of "
+        assert code == 2 and uses in err
 
 
 def test_new_law_overwrites_nothing_and_names_what_it_cannot_do(run, here):

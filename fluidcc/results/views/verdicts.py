@@ -22,7 +22,7 @@ from fluidcc.results.blocks import (
     table,
     verdict,
 )
-from fluidcc.results.export import with_unit
+from fluidcc.results.tex import quantity_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -176,8 +176,8 @@ class TradeoffView(View):
             x, y = [p.quantity for p in others], [p.objective for p in others]
             ax.plot(x, y, "o", color="C1", markerfacecolor="none", label="no optimum")
             legend(ax)
-        ax.set(xlabel=with_unit(curve.quantity, curve.quantity_unit))
-        ax.set(ylabel=with_unit(curve.goal, curve.unit))
+        ax.set(xlabel=quantity_label(curve.quantity, curve.quantity_unit))
+        ax.set(ylabel=quantity_label(curve.goal, curve.unit))
 
 
 class BoundsView(View):
