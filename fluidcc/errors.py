@@ -167,11 +167,11 @@ def meant(word: str, names: Sequence[str]) -> tuple[str, ...]:
             return (known[each],)
     if close := nearest(word, own, 1, least=ALIKE):
         return close
-    if close := nearest(word, list(MEANT), 1, least=ALIKE):
-        return (MEANT[close[0]],)
     for each in (own for part in parts for own in (part, part.removesuffix("s"))):
         if each in known:
             return (known[each],)
+    if close := nearest(word, list(MEANT), 1, least=ALIKE):
+        return (MEANT[close[0]],)
     return nearest(word, own, 1) or nearest(word, names, 1)
 
 
