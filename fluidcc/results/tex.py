@@ -24,7 +24,7 @@ from fluidcc.results.blocks import (
 )
 from fluidcc.results.export import with_unit
 
-_LISTED = 40  # columns that a message lists
+_LISTED = 24  # columns that a message lists
 _LONG = 60  # rows beyond which a table breaks over pages
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",

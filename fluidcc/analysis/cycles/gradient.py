@@ -52,10 +52,10 @@ def cycle_gradients(
     Extremes are those of `Cycle`: queue and average of links, window of groups (the first round
     trip), and ``cycle.states.K.max`` of a delay equation.
     """
-    with part(0.0, _FOUND, verb=True):
-        found = cycle(net)
     subject = subject_of(net)
     paths, places = tuple(dict.fromkeys(over)), [_place(net, subject, name) for name in names]
+    with part(0.0, _FOUND, verb=True):
+        found = cycle(net)
     values = [_value(found, place) for place in places]
     status, message = "ok", ""
     slopes = np.full((len(names), len(paths)), np.nan)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.quantities import TABLE, full_name
+from fluidcc.quantities import SHARES, TABLE, at_share, name_at
 from fluidcc.result import LISTED, Result, View
 from fluidcc.results.axes import (
     MARKERS,
@@ -83,11 +83,17 @@ class SweepView(View):
     @classmethod
     def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
         """Those of a data set: its labels, and quantities of links, groups and the whole."""
-        owners = {"links": net.link_names, "flows": net.flow_names}
-        return [*paths, *(
-            full_name(q.kind, owner, name)
-            for q in TABLE for owner in owners.get(q.kind, ("",)) for name in q.names
-        )]  # fmt: skip
+        flows = [(name, f"[{k}]") for name in net.flow_names for k in range(_FEW)]
+        places: dict[str, list[dict[str, Any]]] = {
+            "links": [{"link": name} for name in net.link_names],
+            "flows": [{"group": g} for g in net.flow_names] + [{"flow": flow} for flow in flows],
+        }
+        each = [(q.kind, at_share(name, p)) for q in TABLE for name in q.names for p in SHARES]
+        names = [
+            name_at(name, place)
+            for kind, name in dict.fromkeys(each) for place in places.get(kind, [{}])
+        ]  # fmt: skip
+        return [*paths, *names]
 
     def _axis(self, path: str) -> ParameterAxis:
         """The axis of a parameter of the grid."""
