@@ -150,7 +150,8 @@ MEANT: Mapping[str, str] = {
 }
 """Public names by the words of theory and of other programs that people try in their place."""
 
-_ALIKE = 0.8  # from which similarity on a word is a misspelt one
+ALIKE = 0.8
+"""Similarity from which on a word is a misspelt one."""
 
 
 def meant(word: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -164,11 +165,13 @@ def meant(word: str, names: Sequence[str]) -> tuple[str, ...]:
     for each in (word.lower(), word.lower().removesuffix("s")):
         if each in known:
             return (known[each],)
-    if close := nearest(word, own, 1, least=_ALIKE):
+    if close := nearest(word, own, 1, least=ALIKE):
         return close
     for each in (own for part in parts for own in (part, part.removesuffix("s"))):
         if each in known:
             return (known[each],)
+    if close := nearest(word, list(MEANT), 1, least=ALIKE):
+        return (MEANT[close[0]],)
     return nearest(word, own, 1) or nearest(word, names, 1)
 
 

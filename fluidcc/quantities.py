@@ -6,6 +6,8 @@ that another name is one edit there. No other part is imported, so that every pa
 
 import csv
 import functools
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,6 +70,9 @@ _OF_KIND = {
 PERCENTILES = {"p5": 0.05, "p50": 0.5, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 """Shares of packets or transfers by the ending of the time that they do not exceed."""
 
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+"""Shares of the time for which quantiles are given."""
+
 LISTS = ("flow_goodput", "link_arrivals")
 """Metrics of packets with a number for each flow or link."""
 
@@ -125,6 +130,75 @@ def known(name: str) -> dict[str, str]:
     rows = sorted((q for q in TABLE if name in q.names), key=lambda q: q.kind != "data")
     units, long_name = (rows[0].unit, rows[0].meaning) if rows else ("1", name)
     return {"units": units, "long_name": long_name}
+
+
+_ENDS = {"least": "min", "greatest": "max"}  # of a cycle, by their names in `extreme`
+_QUANTILE = "_quantile"
+_STATISTICS = {
+    "mean": "mean", "min": "least", "max": "largest", "std": "standard deviation of the",
+    "var": "variance of the",
+}  # fmt: skip
+_WORDS = {"root_real": "growth rate", "unstable": "unstable roots"}
+_OWNED = re.compile(r"(links|flows)\.([\w-]+)\.(\w+)((?:\[[^]]*\])*)")
+
+
+def full_name(kind: str, owner: str, name: str) -> str:
+    """The name of a quantity in every result: ``links.bottleneck.queue``; of a loop, and of what
+    has no owner, its own.
+    """
+    return f"{kind}.{owner}.{name}" if owner else name
+
+
+def at_share(name: str, share: float) -> str:
+    """The name of a quantile at a share of the time: ``queue_95``; other names as they are."""
+    if not name.endswith(_QUANTILE):
+        return name
+    return f"{name.removesuffix(_QUANTILE)}_{100 * share:g}"
+
+
+def name_at(name: str, places: Mapping[str, Any]) -> str:
+    """The full name of a variable of a data set at labels of its dimensions.
+
+    A label of the dimension `flow` is the group with the number in it; a dimension that is no owner
+    and no statistic puts its label in brackets.
+    """
+    kind = owner = number = rest = ""
+    for dim, label in places.items():
+        if dim in ("group", "flow") or (dim == "link" and not owner):
+            kind = "links" if dim == "link" else "flows"
+            owner, number = label if dim == "flow" else (str(label), "")
+            name = name.removeprefix(f"{dim}_")
+        elif dim == "share" and name.endswith(_QUANTILE):
+            name = at_share(name, label)
+        elif dim == "extreme":
+            name = f"{name}_{_ENDS[label]}"
+        elif label != "":
+            rest += f"[{label}]"
+    return full_name(kind, owner, name) + number + rest
+
+
+def split_name(name: str) -> tuple[str, str, str, str] | None:
+    """Kind, owner, own name and labels in brackets of a full name; None for other names."""
+    found = _OWNED.fullmatch(name)
+    return found and (found[1], found[2], found[3], found[4])
+
+
+def unit_of(kind: str, name: str) -> str:
+    """The unit of a quantity; of its least, mean or largest value that of itself."""
+    base, _, end = name.rpartition("_")
+    for known_name in (name, base if end in ("mean", "min", "max") else name):
+        rows = [q for q in TABLE if known_name in q.names]
+        if rows:
+            return next((q.unit for q in rows if q.kind == kind), rows[0].unit)
+    return "1"
+
+
+def words_of(name: str) -> str:
+    """A quantity's own name in words: ``mean queue`` for ``queue_mean``."""
+    name = _WORDS.get(name, name)
+    base, _, end = name.rpartition("_")
+    words = f"{_STATISTICS[end]} {base}" if base and end in _STATISTICS else name
+    return words.replace("_", " ")
 
 
 def about_parameter(path: str, unit: str) -> dict[str, str]:

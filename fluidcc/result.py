@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluidcc.errors import Suggests
+from fluidcc.quantities import full_name, unit_of
 
 if TYPE_CHECKING:
     import os
@@ -42,6 +43,10 @@ class View:
     """Meaning of its numbers with a half width, above the picture of a sweep."""
     instead = ""
     """Why there is no picture, and what to draw."""
+    names: Sequence[str] = ()
+    """Its few numbers: ``links.queue`` of each link, ``flows.window`` of each group, ``period``."""
+    heads: Sequence[str] = ()
+    """Columns of its tables, beside those of parameters."""
 
     def __init__(self, found: Any) -> None:
         self.found = found
@@ -50,9 +55,40 @@ class View:
         """Lines and tables, as `Shown.tables` has them."""
         raise NotImplementedError
 
+    def details(self) -> "list[Block]":
+        """Tables that are long, which LaTeX has after the others; none by default."""
+        return []
+
+    @classmethod
+    def quantities(cls, net: "Network", paths: Sequence[str]) -> list[str]:
+        """Full names of the few numbers of a network's result; the verb varies these `paths`."""
+        owners = {"links": net.link_names, "flows": net.flow_names, "": ("",)}
+        each = (name.rpartition(".") for name in cls.names)
+        return [full_name(kind, owner, own) for kind, _, own in each for owner in owners[kind]]
+
+    @classmethod
+    def columns(cls, net: "Network", paths: Sequence[str]) -> list[str]:
+        """Columns that the tables of a network's result can have."""
+        return [*cls.heads, *paths]
+
+    def value(self, part: Any, name: str) -> "float | tuple[float | None, float | None] | None":
+        """One of the few numbers, in the unit of the table of quantities, perhaps with half the
+        width of its interval; `part` is the link or group, or the result.
+        """
+        return getattr(part, name)
+
     def numbers(self) -> "dict[str, Measured]":
-        """The few numbers that stand for the result in a sweep; none by default."""
-        return {}
+        """The few numbers that stand for the result in a sweep, by full name."""
+        from fluidcc.results.blocks import Measured
+
+        out = {}
+        for kind, _, name in (name.rpartition(".") for name in self.names):
+            parts = getattr(self.found, kind) if kind else {"": self.found}
+            for owner, part in parts.items():
+                value = self.value(part, name)
+                known, half = value if isinstance(value, tuple) else (value, None)
+                out[full_name(kind, owner, name)] = Measured(known, unit_of(kind, name), half)
+        return out
 
     def levels(self) -> "dict[str, dict[str, Measured]]":
         """These numbers by quantity and level of description, for the picture of a sweep."""
@@ -69,11 +105,16 @@ class Shown(Suggests):
     _view: ClassVar[str]
     """The class of its view, as ``module.Class`` in `fluidcc.results.views`."""
 
+    @classmethod
+    def view_class(cls) -> type[View]:
+        """The class of its view."""
+        module, name = cls._view.split(".")
+        return getattr(importlib.import_module(f"fluidcc.results.views.{module}"), name)
+
     @property
     def view(self) -> View:
         """How this result is shown."""
-        module, name = self._view.split(".")
-        return getattr(importlib.import_module(f"fluidcc.results.views.{module}"), name)(self)
+        return self.view_class()(self)
 
     def tables(self, rows: int | None = None) -> "list[Block]":
         """Lines and tables.
@@ -98,8 +139,9 @@ class Shown(Suggests):
         Parameters
         ----------
         columns
-            Names of the columns to take, in this order, as printed without units; tables that have
-            none of these are left out. All by default.
+            Names of the columns to take, in this order, as printed without units
+            (``links.bottleneck.queue`` in a sweep); tables that have none of these are left out.
+            All by default.
 
         Raises
         ------
@@ -121,7 +163,7 @@ class Shown(Suggests):
         """
         from fluidcc.results.tex import latex
 
-        return latex(self.tables(), columns=columns)
+        return latex([*self.tables(), *self.view.details()], columns=columns)
 
     def _repr_html_(self) -> str:
         from fluidcc.results.text import html
@@ -141,7 +183,7 @@ class Result(Shown):
     --------
     >>> import fluidcc as fc
     >>> found = fc.equilibrium(fc.load("hollot2001/slow"))
-    >>> isinstance(found, fc.Result), found.to_pandas().attrs["units"]["queue[bottleneck]"]
+    >>> isinstance(found, fc.Result), found.to_pandas().attrs["units"]["links.bottleneck.queue"]
     (True, 'packet')
     """
 
@@ -164,7 +206,9 @@ class Result(Shown):
         """The table of a CSV file of this result: samples over time, if there are any.
 
         Times, seeds, points of a grid and the like run over the rows. A quantity that has several
-        links, groups or flows has a column for each, ``queue[bottleneck]``.
+        links or groups has a column for each, ``links.bottleneck.queue``, the name that tables,
+        pictures, CSV files, `gradient` and `optimize` have for it, too; round trips of a group have
+        their number in brackets, ``flows.tcp.window[1]``.
 
         Returns
         -------

@@ -51,7 +51,7 @@ def comparison():
 def cycle(period=4.0):
     """A cycle with its course."""
     time = np.linspace(0.0, period, 21)
-    values = {"bottleneck.queue": 100 + np.sin(time), "tcp.window": 15 + np.cos(time)}
+    values = {"links.bottleneck.queue": 100 + np.sin(time), "flows.tcp.window": 15 + np.cos(time)}
     return fc.Cycle(
         period, {"bottleneck": LinkCycle((99.0, 101.0), (99.5, 100.5))},
         {"tcp": FlowsCycle(((14.0, 16.0),))}, (1.0 + 0j, 0.25 + 0.125j), "smooth", "", True,

@@ -22,7 +22,7 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium
 from fluidcc.analysis.file_noise import spectrum_of_files
 from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.measures import SHARES, Measure, mean_over_flows
+from fluidcc.analysis.measures import Measure, mean_over_flows
 from fluidcc.analysis.population import moments
 from fluidcc.analysis.population_loop import (
     Member,
@@ -39,7 +39,7 @@ from fluidcc.model.rates import emit_signal
 from fluidcc.ops import Num
 from fluidcc.programs import flatten
 from fluidcc.progress import counted, part, report, reporting
-from fluidcc.quantities import attributes, labels
+from fluidcc.quantities import SHARES, attributes, labels
 from fluidcc.result import Result
 from fluidcc.scenario.network import Link, Network
 

@@ -11,13 +11,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from fluidcc.errors import Fault, ScenarioError, nearest
-from fluidcc.quantities import BY_UNIT, LISTS, about, in_packets, labels, units
+from fluidcc.quantities import (
+    BY_UNIT,
+    LISTS,
+    SHARES,
+    about,
+    at_share,
+    full_name,
+    in_packets,
+    labels,
+    units,
+)
 from fluidcc.result import Result
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import full_path
@@ -33,12 +43,9 @@ EQUILIBRIUM, FLUID, RUN, PACKETS, NOISE = "equilibrium", "fluid", "run", "packet
 """Engines that compute a quantity: the equilibrium and its loop, a trajectory at one time, a
 trajectory as a whole, packet runs, fluctuations around an equilibrium."""
 
-SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-"""Shares of the time for which quantiles are given."""
-
+_LISTED = 18  # names in a message
 _PREFIXES = {PACKETS: "packets.", NOISE: "noise."}
 _LISTS = (*LISTS, "queue_density")  # one number a flow, a link or a frequency
-_QUANTILE = "_quantile"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,22 +94,14 @@ def measures(net: Network, *engines: str) -> dict[str, Measure]:
         prefix = _PREFIXES.get(engine, "")
         for kind, names in owners.items():
             found += [
-                Measure(f"{prefix}{kind}.{owner}.{key}" if owner else key, engine, kind, owner, key,
-                        unit)
+                Measure(prefix + full_name(kind, owner, key), engine, kind, owner, key, unit)
                 for k, owner in enumerate(names)
                 for row, unit in units(engine, kind).items()
-                for key in _scalars(row)
+                for key in dict.fromkeys(at_share(row, share) for share in SHARES)
                 if key not in _LISTS
                 and (engine != EQUILIBRIUM or key != "load_factor" or net.links[k].queue.loads)
             ]  # fmt: skip
     return {each.name: each for each in found}
-
-
-def _scalars(name: str) -> list[str]:
-    """Names of the numbers of a quantity: of quantiles one for each share."""
-    if not name.endswith(_QUANTILE):
-        return [name]
-    return [f"{name.removesuffix(_QUANTILE)}_{round(100 * share)}" for share in SHARES]
 
 
 def measure(net: Network, name: str, *, where: str = "optimize") -> Measure:
@@ -141,7 +140,14 @@ def find(
     owned, longer = ([f for f in own if f.endswith(f"{mark}{short}")] for mark in "._")
     got = "an ambiguous name" if owned else "an unknown name"
     close = tuple((owned or longer)[:3]) or nearest(name, list(known), least=0.0)
-    raise ScenarioError([Fault(where, name, f"the name of a {what}", got, close)])
+    raise ScenarioError([Fault(where, name, f"a {what}{listed(own)}", got, close)])
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a message without their owners, each once, the first of many."""
+    short = [*dict.fromkeys(name.rpartition(".")[2] for name in names)]
+    more = ", ... (`fluidcc list quantities`)" if len(short) > _LISTED else ""
+    return f" among {', '.join(short[:_LISTED])}{more}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -38,7 +38,7 @@ from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.ops import Num
 from fluidcc.programs import compiling, map_tree
 from fluidcc.progress import report, reporting
-from fluidcc.quantities import about, about_parameter, attributes
+from fluidcc.quantities import about, about_parameter, attributes, full_name
 from fluidcc.result import REASONED, Result
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.paths import axes_of, replace
@@ -135,7 +135,8 @@ class StabilityMap(Result):
         for name in dict.fromkeys(name for p in self.points for name in p.queues):
             queue = [p.queues.get(name, np.nan) for p in self.points]
             shaped = np.reshape(queue, self.shape)
-            variables[f"{name}.queue"] = (dims, shaped, attributes("links", "queue"))
+            full = full_name("links", name, "queue")
+            variables[full] = (dims, shaped, attributes("links", "queue"))
         coords = {a: (a, list(v), about_parameter(a, self.units[a])) for a, v in self.axes.items()}
         return xr.Dataset(variables, coords=coords)
 

@@ -54,7 +54,7 @@ from fluidcc.cli.run import (
 from fluidcc.cli.sweep import sweep
 from fluidcc.cli.validation import check_law, figures, new_law, validate
 from fluidcc.cli.verbs import VERBS, make_command
-from fluidcc.errors import Fault, ScenarioError, meant
+from fluidcc.errors import ALIKE, MEANT, Fault, ScenarioError, meant, nearest
 from fluidcc.folders import BESIDE, own_folder
 from fluidcc.scenario.parsing import Faults
 
@@ -219,7 +219,12 @@ class Once(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command."""
-        given = self.make_parser(ctx).parse_args(list(args))[2]
+        try:
+            given = self.make_parser(ctx).parse_args(list(args))[2]
+        except Exception as error:
+            if type(error).__name__ != "NoSuchOption" or ctx.resilient_parsing:
+                raise
+            raise ScenarioError([self._unknown(vars(error)["option_name"])]) from None
         single = (p for p in given if isinstance(p, TyperOption) and not (p.multiple or p.is_flag))
         faults = [
             Fault(option.opts[-1], "", "one value", f"{times}")
@@ -228,6 +233,27 @@ class Once(TyperCommand):
         if faults and not ctx.resilient_parsing:
             raise ScenarioError(faults)
         return super().parse_args(ctx, args)
+
+    def _unknown(self, option: str) -> Fault:
+        """The fault of an option that the command does not have."""
+        from fluidcc.scenario.keys import answer_to
+
+        own = sorted({name for p in self.params for name in p.opts if name.startswith("--")})
+        word, name = option.lstrip("-").replace("-", "_"), str(self.name)
+        expected, close = f"an option among {', '.join(own)}", nearest(option, own, 1, least=ALIKE)
+        takers = [verb.name for verb in VERBS.values() if verb.command and word in verb.options]
+        meaning = nearest(word, list(MEANT), 1, least=ALIKE)
+        if not close and takers:
+            close = tuple(f"fluidcc {taker} {option}" for taker in takers)
+        elif not close and (answer := answer_to(word, ())):
+            expected = f"{answer} in the scenario (--set PATH=VALUE)"
+        elif not close and meaning:
+            command = _command(MEANT[meaning[0]]).strip("'")
+            if command == name:
+                expected = f"no option for what `fluidcc {name}` answers anyway"
+            else:
+                close = (f"fluidcc {command}",)
+        return Fault(name, "", expected, repr(option), close)
 
 
 class Commands(typer.Typer):

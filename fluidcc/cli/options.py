@@ -197,12 +197,21 @@ def prepare(
     return Task(net, typed, axes, json, out, plot, names, chunked, quiet)
 
 
-def check_columns(task: Task, faults: Faults) -> None:
-    """Note columns that no result of the network has, before anything runs."""
-    if task.columns is not None and task.net is not None:
-        from fluidcc.results.tex import check_words
+def check_columns(task: Task, faults: Faults, result: Any, along: Sequence[str] = ()) -> None:
+    """Note columns that a result of the network cannot have, before anything runs.
 
-        faults.catch(check_words, task.columns, task.net)
+    `result` is its class, and `along` are the parameters in the words of the verb.
+    """
+    if task.columns is None or task.net is None:
+        return
+    from fluidcc.results.tex import check_columns
+
+    view, over = result.view_class(), list(task.axes)
+    if over and result.__name__ not in ("StabilityMap", "SweepData"):
+        known = [*over, "status", *view.quantities(task.net, along)]
+    else:
+        known = view.columns(task.net, [*over, *along])
+    faults.catch(check_columns, task.columns, known, "--columns")
 
 
 def read_scenario(name: str) -> "Network":

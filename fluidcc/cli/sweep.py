@@ -17,7 +17,6 @@ from fluidcc.cli.options import (
     PLOT,
     QUIET,
     Task,
-    check_columns,
     command_line,
     completed,
     flag,
@@ -92,7 +91,8 @@ def _prepare(
         got = "none" if verb is None else f"{verb!r}{hint}"
         faults.add("sweep", "VERB", f"one of {', '.join(SWEPT)}", got)
     task = prepare(faults, scenario, changes, over, json, out, chunked=True, **shared)
-    check_columns(task, faults)
+    if verb in SWEPT:
+        VERBS[verb].check_columns(task, faults, {}, chunked=True)
     if scenario is None:
         faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
     if not over:

@@ -110,6 +110,19 @@ class Verb(NamedTuple):
         )
         return {name: option for name, option in self.options.items() if name not in left}
 
+    def check_columns(
+        self, task: Task, faults: Faults, own: Mapping[str, Any], *, chunked: bool = False
+    ) -> None:
+        """Note columns that its result cannot have; `own` are its words and options."""
+        if task.columns is None:
+            return
+        paths = [own.get(name) or () for name in ("along", "over", "vary")]
+        each = [path for p in paths for path in ([p] if isinstance(p, str) else p)]
+        function = "cycles" if self.name == "cycle" and own["along"] else self.function
+        name = getattr(fluidcc, function).__annotations__["return"] if not chunked else "SweepData"
+        result = getattr(fluidcc, getattr(name, "__name__", name))
+        check_columns(task, faults, result, [text.partition("=")[0].strip() for text in each])
+
     def call(self, options: Options) -> Any:
         """The function that is called with a network."""
         if callable(options):
@@ -151,7 +164,7 @@ def make_command(verb: Verb) -> Callable[..., None]:
         if verb.grid and not grid:
             faults.add(verb.name, "", "a grid: --over PATH=A:B:STEP", "none")
         if verb.scenario is SCENARIO:  # bounds have words of their own
-            check_columns(task, faults)
+            verb.check_columns(task, faults, own)
         options = verb.read(task, faults, **own)
         faults.finish()
         result = evaluate(task, verb.call(options), verb.doing, verb.grid)
@@ -384,7 +397,7 @@ def _check_names(
     if task.net is None:
         return
     from fluidcc.analysis.measures import measure
-    from fluidcc.optimize.problem import constraint
+    from fluidcc.optimize.constraints import constraint
 
     for option, name in quantities.items():
         if name is not None:

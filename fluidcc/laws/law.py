@@ -765,14 +765,28 @@ SYMBOLS: Mapping[str, str | Mapping[str, str]] = MappingProxyType(
 """LaTeX symbols of the arguments of rules, by the names that the abstract classes have."""
 
 
-def shared_symbols(law: Law, method: str) -> Iterator["SharedSymbol"]:
-    """Symbols that stand for two numbers of a rule: of the event, the state or the parameters."""
-    kind = next(base for base in KINDS.values() if isinstance(law, base))
+def argument_symbols(kind: type[Law], method: str) -> list[tuple[str, str]]:
+    """Numbers of the arguments of a rule of a kind, ``ack.count``, with their symbols."""
     named = []
     for argument in arguments_of(kind, method):
         symbols = SYMBOLS.get(argument, {})
         each = {"": symbols} if isinstance(symbols, str) else symbols
         named += [(f"{argument}.{k}" if k else argument, symbol) for k, symbol in each.items()]
+    return named
+
+
+def taken_symbols(kind: type[Law]) -> dict[str, str]:
+    """Symbols that no parameter of a law of a kind can have, with the numbers that have them."""
+    every = [pair for rule in RULES[kind] for pair in argument_symbols(kind, rule)]
+    if kind is AbstractWindowLaw:
+        every += [("s, the window", "W"), ("min_window", r"W_{\min}"), ("max_window", r"W_{\max}")]
+    return {symbol: name for name, symbol in every}
+
+
+def shared_symbols(law: Law, method: str) -> Iterator["SharedSymbol"]:
+    """Symbols that stand for two numbers of a rule: of the event, the state or the parameters."""
+    kind = next(base for base in KINDS.values() if isinstance(law, base))
+    named = argument_symbols(kind, method)
     if isinstance(law, AbstractRemembering):
         named += zip(law.fields, law.symbols, strict=True)
     named += [(name, info.symbol) for name, info in numeric_parameters(type(law)).items()]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import fluidcc.laws
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.folders import read_file
-from fluidcc.laws.law import Law
+from fluidcc.laws.law import KINDS, Law, taken_symbols
 from fluidcc.laws.registry import (
     BASES,
     CLOSED,
@@ -254,6 +254,8 @@ def write_skeleton(kind: str, file: Path) -> None:
         raise ScenarioError(faults)
     text = (_SKELETONS / f"{kind}.py").read_text(encoding="utf-8")
     with file.open("x", encoding="utf-8") as written:
+        taken_here = ", ".join(taken_symbols(KINDS[kind]))
+        text = text.replace("TAKEN_SYMBOLS", taken_here)
         written.write(text.replace("MyLaw", name).replace("my_law", stem))
 
 

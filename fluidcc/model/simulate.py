@@ -24,7 +24,7 @@ from fluidcc.model.network_mesh import least_rate, uniform_mesh
 from fluidcc.model.network_system import blank, network_system, starts_late
 from fluidcc.model.rates import interpret_signal, known_load, received, starts_slowly
 from fluidcc.progress import reporting
-from fluidcc.quantities import about, attributes
+from fluidcc.quantities import about, attributes, full_name
 from fluidcc.result import Result
 from fluidcc.scenario.network import LONGEST, Network, why_packets
 from fluidcc.scenario.parsing import in_seconds
@@ -159,15 +159,16 @@ class Trajectory(Result):
         data: dict[str, Any] = {}
         for name, run in self.links.items():
             for key in LINK_KEYS:
-                data[f"{name}.{key}"] = ("time", getattr(run, key), attributes("links", key))
+                full = full_name("links", name, key)
+                data[full] = ("time", getattr(run, key), attributes("links", key))
         coords: dict[str, Any] = {"time": ("time", self.time, about("time"))}
         for name, run in self.flows.items():
-            dim = f"{name}.class"
+            dim = full_name("flows", name, "class")
             trips = _propagation(self.net, name)
-            coords[f"{name}.propagation"] = (dim, trips, about("propagation"))
+            coords[full_name("flows", name, "propagation")] = (dim, trips, about("propagation"))
             for key in FLOW_KEYS:
-                values = getattr(run, key)
-                data[f"{name}.{key}"] = (("time", dim), values, attributes("flows", key))
+                full = full_name("flows", name, key)
+                data[full] = (("time", dim), getattr(run, key), attributes("flows", key))
         attrs = {"title": self.net.title, "source": self.net.source, "status": self.status.name}
         import xarray  # heavy
 

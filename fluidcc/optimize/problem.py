@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,15 +18,15 @@ from fluidcc.analysis.equilibrium import equilibrium
 from fluidcc.analysis.fluctuations import fluctuations
 from fluidcc.analysis.gradient import gradients
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.measures import EQUILIBRIUM, NOISE, PACKETS, RUN, Gradient, Measure, measure
+from fluidcc.analysis.measures import EQUILIBRIUM, NOISE, PACKETS, RUN, Gradient, Measure
 from fluidcc.analysis.scan import Scale, unit_of
 from fluidcc.dde.integrate import Status
 from fluidcc.dde.uniform import Uniform
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.model.simulate import Trajectory, simulate
+from fluidcc.optimize.constraints import Constraint
 from fluidcc.packets.run import simulate_packets
 from fluidcc.results.compare import POINTS
-from fluidcc.scenario import parsing
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import (
     check_paths,
@@ -38,13 +37,6 @@ from fluidcc.scenario.paths import (
     value_at,
 )
 
-MET = 1e-8
-"""Share of its scale by which a constraint may be missed and still counts as met: more than the
-rounding of searches that end on it, and less than the digits of a result show."""
-
-_TEXT = re.compile(r"^\s*([^<>=\s]+)\s*(<=|>=)\s*([^<>=]+?)\s*$")
-
-
 ENOUGH = 1e3
 """Limit of scaled slack on either side: solvers take no infinite margins, and a constraint so far
 from its bound plays no part."""
@@ -54,63 +46,6 @@ _DECADE = 10.0  # high over low from which on a positive range is taken by its l
 _WHOLE = 1e-9  # relative distance from a whole number that is rounding: of coordinates and logs
 _END = 1e-12  # distance from the end of a range that is rounding
 _STEP = 1e-6  # of a range: step of a one-sided difference, far above an equilibrium's rounding
-
-
-@dataclasses.dataclass(frozen=True)
-class Constraint:
-    """A quantity and its bound; `sign` is 1 for a lower, -1 for an upper bound."""
-
-    measure: Measure
-    sign: int
-    bound: float
-
-    @property
-    def scale(self) -> float:
-        """The scale of violations: the size of the bound, or one unit if that is 0."""
-        return abs(self.bound) or 1.0
-
-    def slack(self, value: float) -> float:
-        """How far the value is on the right side."""
-        return self.sign * (value - self.bound)
-
-    def met(self, value: float) -> bool:
-        """Whether the value is on the right side, up to `MET`; False without a value."""
-        return self.slack(value) >= -MET * self.scale
-
-    @property
-    def text(self) -> str:
-        """The constraint with its full name and unit."""
-        unit = "" if self.measure.unit in ("", "1") else f" {self.measure.unit}"
-        return f"{self.measure.name} {'>=' if self.sign > 0 else '<='} {self.bound:g}{unit}"
-
-
-def constraint(net: Network, text: str, *, where: str = "subject_to") -> Constraint:
-    """The constraint of a text: a quantity by name, ``<=`` or ``>=``, and a number in its unit or
-    with one of its own; raises ScenarioError, with what was expected, for a text that is none.
-    """
-    match = _TEXT.match(text)
-    if match is None:
-        expected = "QUANTITY >= NUMBER or QUANTITY <= NUMBER"
-        raise ScenarioError([Fault(where, "", expected, repr(text))])
-    name, relation, number = match.groups()
-    quantity = measure(net, name, where=where)
-    try:
-        bound = float(number.removesuffix("" if quantity.unit == "1" else quantity.unit))
-    except ValueError:
-        bound = _bound(net, quantity, number, where)
-    return Constraint(quantity, 1 if relation == ">=" else -1, bound)
-
-
-def _bound(net: Network, quantity: Measure, number: str, where: str) -> float:
-    """A bound that is given with a unit, such as ``20 ms``."""
-    link = net.link_names.index(quantity.owner) if quantity.kind == "links" else 0
-    if quantity.kind == "flows":
-        link = net.flows[net.flow_names.index(quantity.owner)].route[0]
-    try:
-        return parsing.read(number, quantity.unit, float(net.links[link].packet_size))
-    except parsing.UnitError as error:
-        fault = Fault(where, quantity.name, str(error), repr(number), error.nearest)
-        raise ScenarioError([fault]) from None
 
 
 def halton(size: int, count: int) -> Array:

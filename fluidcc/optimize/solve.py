@@ -14,8 +14,8 @@ import numpy as np
 
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import measure
+from fluidcc.optimize.constraints import Constraint
 from fluidcc.optimize.problem import (
-    Constraint,
     Evaluator,
     Problem,
     Range,

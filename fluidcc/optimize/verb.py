@@ -15,12 +15,11 @@ import numpy as np
 from fluidcc.analysis.linear import Array
 from fluidcc.analysis.measures import EQUILIBRIUM, Measure, measure
 from fluidcc.errors import Fault, ScenarioError
+from fluidcc.optimize.constraints import Constraint, constraint
 from fluidcc.optimize.problem import (
-    Constraint,
     Problem,
     Range,
     Runs,
-    constraint,
     ranges,
     settling_time,
     variation,

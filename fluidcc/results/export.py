@@ -13,10 +13,11 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import seal, whole
+from fluidcc.quantities import name_at
 from fluidcc.result import WIDTH, Result, plain
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def save(
     if path.suffix == ".tex":
         from fluidcc.results import tex
 
-        tex.write(result.tables(), path, origin, columns)
+        tex.write([*result.tables(), *result.view.details()], path, origin, columns)
     elif path.suffix == ".json":
         with whole(path) as part:
             part.write_text(to_json({**result.to_dict(), "provenance": origin}), encoding="utf-8")
@@ -158,12 +159,11 @@ def to_pandas(result: Result) -> "pandas.DataFrame":
 
     data = _series_or_all(result)
     table = columns(data, [d for d in _rows(result) if d in data.dims])
-    found = pandas.DataFrame({name: values for name, _, values in table})
-    owners = {name: data[name.partition("[")[0]] for name in found.columns}
+    found = pandas.DataFrame({column.name: column.values for column in table})
     found.attrs = {
         **data.attrs,
-        "units": {name: unit for name, unit, _ in table},
-        "meaning": {name: owner.attrs.get("long_name", "") for name, owner in owners.items()},
+        "units": {column.name: column.unit for column in table},
+        "meaning": {column.name: column.meaning for column in table},
     }
     return found
 
@@ -252,23 +252,34 @@ def _write(dataset: "xarray.Dataset", path: Path, rows: Sequence[str]) -> None:
             file.writelines(f"# {name}: {line}\n" for line in str(value).splitlines())
         writer = csv.writer(file)
         table = columns(dataset, [d for d in rows if d in dataset.dims])
-        units = ("" if unit in ("", "1") else f" ({unit})" for _, unit, _ in table)
-        writer.writerow([f"{name}{unit}" for (name, *_), unit in zip(table, units, strict=True)])
-        writer.writerows(zip(*(values for _, _, values in table), strict=True))
+        writer.writerow([f"{c.name}{f' ({c.unit})' * (c.unit not in ('', '1'))}" for c in table])
+        writer.writerows(zip(*(column.values for column in table), strict=True))
 
 
-def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, str, list[Any]]]:
-    """Columns of one length as name, unit and values; a line for each place along `rows`.
+class DataColumn(NamedTuple):
+    """A column of a CSV file: full name of a quantity, unit, meaning, values, and its variable."""
 
-    What has further dimensions has a column for each place along these: ``name[label]``.
+    name: str
+    unit: str
+    meaning: str
+    values: list[Any]
+    variable: str
+
+
+def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[DataColumn]:
+    """Columns of one length; a line for each place along `rows`.
+
+    What has further dimensions has a column for each place along these, by the name that
+    `name_at` gives it.
     """
     dataset = dataset.drop_dims(LISTS, errors="ignore")
     shape = {d: dataset.sizes[d] for d in rows}
-    out: list[tuple[str, str, list[Any]]] = []
+    out: list[DataColumn] = []
 
-    def add(name: str, variable: "xarray.Variable") -> None:
+    def add(name: str, variable: "xarray.Variable", own: str = "") -> None:
         values = variable.set_dims(shape).values.ravel().tolist()
-        out.append((name, str(variable.attrs.get("units", "1")), values))
+        unit, meaning = (str(variable.attrs.get(*v)) for v in (("units", "1"), ("long_name", "")))
+        out.append(DataColumn(name, unit, meaning, values, own))
 
     for dim in rows:
         add(dim, dataset[dim].variable)
@@ -277,20 +288,29 @@ def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[tuple[str, s
         if name in dataset.dims:
             continue
         others = [str(d) for d in variable.dims if d not in rows]
+        if others == ["flow"] and name in ("group", "flow_group"):
+            continue  # the names of the columns have it
         for index in itertools.product(*(range(dataset.sizes[d]) for d in others)):
             part = variable.isel(dict(zip(others, index, strict=True)))
-            label = "".join(f"[{places[d][i]}]" for d, i in zip(others, index, strict=True))
-            add(f"{name}{label}", part)
+            labels = {d: places[d][i] for d, i in zip(others, index, strict=True)}
+            add(name_at(str(name), labels), part, str(name))
     return out
 
 
 def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:
-    """Labels along a dimension: of its coordinate, or the names of groups."""
+    """Labels along a dimension: of its coordinate, or for flows their group and number in it, which
+    is empty for the only round trip of a group.
+    """
+    if dim == "flow":
+        trips = "group" in dataset and dataset["group"].dims == (dim,)
+        names = dataset["group" if trips else "flow_group"].values.tolist()
+        total, place = Counter(names), {name: itertools.count() for name in names}
+        numbers = [next(place[name]) for name in names]
+        return [
+            (name, "" if trips and total[name] == 1 else f"[{k}]")
+            for name, k in zip(names, numbers, strict=True)
+        ]
     if dim in dataset.coords:
         return dataset[dim].values.tolist()
-    for group in ("group", "flow_group"):
-        if dim == "flow" and group in dataset.variables and dataset[group].dims == (dim,):
-            names = dataset[group].values.tolist()
-            total, place = Counter(names), {name: itertools.count(1) for name in names}
-            return [name if total[name] == 1 else f"{name} {next(place[name])}" for name in names]
-    return list(range(dataset.sizes[dim]))
+    size = dataset.sizes[dim]
+    return [""] if dim.endswith(".class") and size == 1 else list(range(size))

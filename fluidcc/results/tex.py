@@ -4,12 +4,11 @@ import functools
 import math
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.folders import whole
-from fluidcc.quantities import TABLE
+from fluidcc.quantities import TABLE, split_name, words_of
 from fluidcc.results.blocks import (
     DASH,
     DIGITS,
@@ -23,18 +22,9 @@ from fluidcc.results.blocks import (
     Table,
     text,
 )
+from fluidcc.results.export import with_unit
 
-if TYPE_CHECKING:
-    from fluidcc.scenario.network import Network
-
-_WORDS = frozenset(
-    "Hopf a as at both branches changes constraints curves cycles deviation distance earliest ends"
-    " first flows fold found from goal greatest growth imaginary it latest least links loop metric"
-    " modulus most of on over points ranges recommended roots round runs s sides smooth standard"
-    " steps the to trips trust without".split()
-)
-"""Words of headings that are in no name of a quantity."""
-_WORD = re.compile(r"[^\W_]+")
+_LISTED = 24  # columns that a message lists
 _LONG = 60  # rows beyond which a table breaks over pages
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -69,32 +59,20 @@ def latex(
 
 def _with_columns(blocks: Sequence[Block], names: Sequence[str]) -> list[Block]:
     """Lines, and the tables that have any of these columns, with them alone."""
-    known = [c.name for own in blocks if isinstance(own, Table) for c in own.columns]
-    expected = f"columns among {', '.join(dict.fromkeys(known))}"
-    faults = [
-        Fault("columns", "", expected, repr(name), nearest(name, known))
-        for name in names if name not in known
-    ]  # fmt: skip
-    if faults:
-        raise ScenarioError(faults)
+    check_columns(names, [c.name for own in blocks if isinstance(own, Table) for c in own.columns])
     cut = (own.with_columns(names) if isinstance(own, Table) else own for own in blocks)
     return [own for own in cut if isinstance(own, Line) or own.columns]
 
 
-def check_words(names: Iterable[str], net: "Network") -> None:
-    """Raise ScenarioError for names that can be no heading of a result of a network: they have a
-    word that is in no quantity, parameter, link or group of flows.
-    """
-    from fluidcc.scenario.paths import paths
-
-    known = [name for q in TABLE for name in q.names]
-    known += [*net.link_names, *net.flow_names, *paths(net)]
-    words = _WORDS.union(*map(_WORD.findall, known))
+def check_columns(names: Iterable[str], known: Iterable[str], where: str = "columns") -> None:
+    """Raise ScenarioError for names that are not among the known columns."""
+    known = [*dict.fromkeys(filter(None, known))]
+    shown = known if len(known) <= _LISTED else [*known[:_LISTED], "..."]
+    expected = f"columns among {', '.join(shown)}"
     faults = [
-        Fault("--columns", "", "columns by heading, without unit", repr(name), nearest(name, known))
-        for name in names
-        if not all(word in words or word.isdecimal() for word in _WORD.findall(name))
-    ]
+        Fault(where, "", expected, repr(name), nearest(name, known))
+        for name in names if name not in known
+    ]  # fmt: skip
     if faults:
         raise ScenarioError(faults)
 
@@ -141,28 +119,50 @@ def _row(cells: Sequence[str]) -> str:
 
 def _heads(columns: Sequence[Column]) -> list[str]:
     """Headings, with symbols of parameters if these are known and distinguish the columns."""
-    names = [_label(c.name) if c.parameter else _quantity(c.name) for c in columns]
+    names = [typeset(c.name, escaped, parameter=c.parameter) for c in columns]
     if len(set(names)) < len(names):
         names = [escaped(c.name) for c in columns]
     units = ("" if c.unit in ("", "1") else f" [{escaped(c.unit)}]" for c in columns)
     return [f"{name}{unit}" for name, unit in zip(names, units, strict=True)]
 
 
-def _label(path: str) -> str:
+def typeset(name: str, escape: Callable[[str], str] = str, *, parameter: bool = False) -> str:
+    """A heading in words: paths of quantities and parameters as symbols, with their owners.
+
+    What follows ``by`` or ``first`` is a parameter, as all paths are if `parameter`.
+    """
+    out = []
+    for k, word in enumerate(name.split(" ")):
+        quantity = None if parameter or k else split_name(word)
+        if quantity is not None:
+            _, owner, own, labels = quantity
+            out.append(f"{_quantity(own, escape)} of {escape(owner + labels.replace('[', ' ['))}")
+        else:
+            out.append(_label(word, escape))
+    return " ".join(out) if len(out) > 1 or parameter or "." in name else _quantity(name, escape)
+
+
+def quantity_label(name: str, unit: str) -> str:
+    """A quantity in words with its unit, as the axes of pictures have it."""
+    words = typeset(name)
+    return with_unit(f"{words[:1].upper()}{words[1:]}", unit)
+
+
+def _label(path: str, escape: Callable[[str], str] = escaped) -> str:
     """The symbol of the parameter at a path, with the name of its link or group; else the path."""
     match = _PATH.fullmatch(path)
     kind, parts = (match[1], match[2].split(".")) if match else ("", [])
-    owner = f" ({escaped(f'{kind}.{parts.pop(0)}')})" if kind.endswith("s") else ""
+    owner = f" ({escape(f'{kind}.{parts.pop(0)}')})" if kind.endswith("s") else ""
     symbols = _symbols().get((kind.rstrip("s"), ".".join(parts)), set())
-    return f"${next(iter(symbols))}${owner}" if len(symbols) == 1 else escaped(path)
+    return f"${next(iter(symbols))}${owner}" if len(symbols) == 1 else escape(path)
 
 
-def _quantity(name: str) -> str:
-    """A heading in words, with the symbol of the quantity if it is known."""
-    words = name.replace("_", " ")
-    symbols = {q.symbol for q in TABLE if words.rpartition(": ")[2].replace(" ", "_") in q.names}
+def _quantity(name: str, escape: Callable[[str], str] = escaped) -> str:
+    """A quantity's own name in words, with its symbol if that is known."""
+    words = escape(words_of(name))
+    symbols = {q.symbol for q in TABLE if name.replace(" ", "_") in q.names}
     symbol = symbols.pop() if len(symbols) == 1 else ""
-    return f"{escaped(words)} ${symbol}$" if symbol else escaped(words)
+    return f"{words} ${symbol}$" if symbol else words
 
 
 @functools.cache

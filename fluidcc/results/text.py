@@ -8,6 +8,7 @@ from rich.table import Table as RichTable
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
+from fluidcc.quantities import split_name
 from fluidcc.result import Result
 from fluidcc.results import blocks
 from fluidcc.results.blocks import Block, Cell, Line, Table
@@ -16,6 +17,7 @@ _STYLES = {
     "good": "bold green", "bad": "bold red", "open": "bold yellow", "bold": "bold", "plain": "",
 }  # fmt: skip
 _WIDTH = 400  # letters: nothing is cut
+_RULE = 3  # letters between columns
 MOST = 40  # rows of a table
 _IN_FILE, _IN_PYTHON = "--out FILE has them all", ".to_pandas() has them all"
 _PAGE = '<pre class="fluidcc" style="line-height: normal; overflow-x: auto">{code}</pre>'
@@ -53,7 +55,7 @@ def printed(
         rows = [*block.rows[:MOST], *failed]
         if block.title:
             where.print(Text(block.title, style="bold"))  # one of the table is as narrow as it
-        where.print(_table(block, rows, bare))
+        where.print(_table(block, rows, bare, where.width))
         if left := len(block.rows) + block.hidden - len(rows):
             where.print(f"… and {left} more rows: {rest}")
 
@@ -81,8 +83,12 @@ def _line(line: Line) -> Text:
     return Text(line.text, style=_STYLES[line.tone])
 
 
-def _table(block: Table, rows: Iterable[tuple[Cell, ...]], bare: bool) -> RichTable:
-    out = table("", *(column.heading for column in block.columns), bare=bare)
+def _table(block: Table, rows: Iterable[tuple[Cell, ...]], bare: bool, width: int) -> RichTable:
+    """The table; headings that are too wide have the names of quantities in lines."""
+    heads = [column.heading for column in block.columns]
+    if sum(len(head) + _RULE for head in heads) > width:
+        heads = [h.replace(".", ".\n") if split_name(h.split(" ")[0]) else h for h in heads]
+    out = table("", *heads, bare=bare)
     for k, column in enumerate(out.columns):
         if block.is_wordy(k):
             column.justify = "left"

@@ -123,22 +123,26 @@ def _of_laws(place: str) -> list[Key]:
 ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
     {name: (k, said) for names, (k, said) in _FILE["elsewhere"].items() for name in names.split()}
 )
-"""Concepts that others call by another key: the key here, and how it is spelt."""
+"""Concepts that others call by another key or law: the key here, and how it is spelt. Some names
+have a place before them: ``flows.delay`` of a table, ``feedback=ecn`` of a kind of laws."""
 
 RUN = {"duration", "until", "time", "simulation", "warmup", "seed", "seeds", "step", "sample"}
 """What belongs to a run and not to a scenario."""
 
 
-def spelling_of(name: str, known: Sequence[str] = ()) -> str:
+def spelling_of(name: str, known: Sequence[str] = (), place: str = "") -> str:
     """How a concept that others call by this name is spelt here; empty for other names, and for one
     that is next to a `known` name, as if mistyped.
+
+    The `place` is ``links.`` or ``flows.`` of a key, or the kind of a law by its name: ``queue=``.
     """
     asked = name.casefold().replace("-", "_")
     if nearest(asked, known, 1, least=_MISTYPED):
         return ""
-    if asked in RUN:
+    if asked in RUN and not place.endswith("="):
         return "times and seeds of a run as options, such as --until 60 (until=60 in Python)"
-    return ELSEWHERE[asked][1] if asked in ELSEWHERE else ""
+    names = (f"{place}{asked}", *(() if place.endswith("=") else (asked,)))
+    return next((ELSEWHERE[each][1] for each in names if each in ELSEWHERE), "")
 
 
 @functools.lru_cache(maxsize=4)
@@ -152,11 +156,11 @@ def _places(laws: tuple[type[Law], ...]) -> dict[str, list[str]]:
     return found
 
 
-def answer_to(name: str, known: Sequence[str]) -> str:
+def answer_to(name: str, known: Sequence[str], place: str = "") -> str:
     """What to expect in place of a key that is not among the `known`: the spelling of a concept, or
     the tables that have the key; empty if nothing is known of it.
     """
-    if spelling := spelling_of(name, known):
+    if spelling := spelling_of(name, known, place):
         return spelling
     places = _places(tuple(law for laws in LAWS.values() for law in laws.values())).get(name, ())
     return f"it in {' or '.join(f'[{place}]' for place in places)}" if places else ""

@@ -96,7 +96,9 @@ def _settable(net: Network, values: Tables, path: str) -> bool:
 def _wrong_path(net: Network, path: str, where: str) -> Fault:
     known = list(paths(net))
     name, lasts = path.split(".")[-1], sorted({p.split(".")[-1] for p in known})
-    if spelling := spelling_of(name, lasts):
+    kind = full_path(net, path).partition(".")[0]
+    own = [p.split(".")[-1] for p in known if p.startswith(f"{kind}.")] or lasts
+    if spelling := spelling_of(name, own, f"{kind}."):
         return Fault(where, path, spelling, "no such path")
     known += [p for p in (_short(net, known_path) for known_path in known) if p]
     close = nearest(path, known) or nearest(full_path(net, path), known)

@@ -117,9 +117,10 @@ class Reader:
         """Note every key of a table that is not among the known ones."""
         from fluidcc.scenario.keys import answer_to  # it knows what is read here
 
-        names = list(known)
+        names, (kind, *inner) = list(known), key.split(".")
+        place = f"{kind}." if len(inner) == 1 else ""
         for name in (name for name in raw if name not in names):
-            expected = answer_to(name, names)
+            expected = answer_to(name, names, place)
             close = () if expected else nearest(name, names, 1)
             expected = expected or f"one of {', '.join(names) or 'nothing'}"
             self.fault(f"{key}.{name}" if key else name, expected, f"the key '{name}'", close)
@@ -144,14 +145,23 @@ class Reader:
             return self.fault(key, f"a magnitude of at least {1 / _LARGEST:g}, or 0", got(raw))
         return value
 
-    def word(self, raw: Any, key: str, options: Iterable[str], more: str = "") -> Any:
-        """One of a few words; `more` describes further possibilities."""
+    def word(
+        self, raw: Any, key: str, options: Iterable[str], more: str = "", kind: str = ""
+    ) -> Any:
+        """One of a few words, perhaps the laws of a `kind`; `more` has further possibilities."""
+        from fluidcc.scenario.keys import spelling_of  # it knows what is read here
+
         names = list(options)
         if isinstance(raw, str) and raw in names:
             return raw
-        close = nearest(raw, names, 1) if isinstance(raw, str) else ()
-        listed = ", ".join(f'"{n}"' for n in names)
-        return self.fault(key, f"one of {listed}{more}", got(raw), close)
+        listed, close = ", ".join(f'"{n}"' for n in names), ()
+        expected = f"one of {listed}{more}"
+        if isinstance(raw, str):
+            if kind and (spelling := spelling_of(raw, names, f"{kind}=")):
+                expected = f"{spelling} ({expected})"
+            else:
+                close = nearest(raw, names, 1)
+        return self.fault(key, expected, got(raw), close)
 
     def text(self, raw: Any, key: str) -> str:
         """A text that can be printed in one line."""
@@ -221,7 +231,7 @@ class Reader:
     def law_named(self, raw: Any, key: str, kind: str) -> Any:
         """The class of the law of this name, or FAULTY."""
         more = ", or a law that is added (--law-file FILE)" if kind in ADDABLE else ""
-        name = self.word(raw, key, self.laws[kind], more)
+        name = self.word(raw, key, self.laws[kind], more, kind)
         return FAULTY if name is FAULTY else self.laws[kind][name]
 
     def law_of(self, table: Mapping[str, Any], key: str, kind: str) -> Any:

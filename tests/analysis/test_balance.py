@@ -44,7 +44,7 @@ def test_avq_is_offered_its_target_also_if_it_drops(feedback):
 
 def test_a_trajectory_settles_where_avq_that_drops_rests():
     run = fc.simulate(avq(), until=80.0)
-    assert float(run.to_xarray()["f0.window"][-1].squeeze()) == pytest.approx(4.5, rel=1e-3)
+    assert float(run.to_xarray()["flows.f0.window"][-1].squeeze()) == pytest.approx(4.5, rel=1e-3)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.9])

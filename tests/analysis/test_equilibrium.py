@@ -272,7 +272,7 @@ def test_a_trajectory_ends_with_the_queueing_delay_of_the_equilibrium():
     assert link.queueing_delay == pytest.approx(link.queue / 3750.0, rel=1e-12)
     assert link.queueing_delay[-1] == pytest.approx(eq.links["bottleneck"].queueing_delay, rel=1e-3)
     assert group.rtt - group.queueing_delay == pytest.approx(np.full((1001, 1), 0.2), rel=1e-12)
-    shown = run.to_xarray()["bottleneck.queueing_delay"]
+    shown = run.to_xarray()["links.bottleneck.queueing_delay"]
     assert shown.units == "s" and "until it is sent" in shown.long_name
 
 

@@ -137,7 +137,7 @@ def test_shown_and_refused():
     })  # fmt: skip
     found = sensitivity(net, ["flow.n"])
     data = found.to_xarray()
-    slopes = data["slope of bottleneck.queue"]
+    slopes = data["slope of links.bottleneck.queue"]
     assert slopes.sel(parameter="flow.n").dims == ("time",) and "unit" in slopes.attrs["units"]
     assert "by flow.n" in repr(found) and found.to_dict()["slopes"]["flow.n"]["links"]
     check_fall(net, found.run.breaking_points)

@@ -30,7 +30,7 @@ def test_a_grid_is_written_as_one_row_per_point(run, tmp_path):
     assert [(row["flow.n"], row["link.delay (s)"]) for row in rows[:3]] == [
         ("40", "0.04"), ("40", "0.05"), ("50", "0.04"),
     ]  # fmt: skip
-    assert len(rows) == 6 and float(rows[5]["queue[bottleneck] (packet)"]) > 190
+    assert len(rows) == 6 and float(rows[5]["links.bottleneck.queue (packet)"]) > 190
     assert (tmp_path / "grid.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -58,7 +58,7 @@ def test_packets_writes_series_traces_and_a_table(run, tmp_path):
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     assert len(rows) == 2 * 9
     assert [float(row["time (s)"]) for row in rows[::2]] == [0.5 * k for k in range(9)]
-    assert max(float(row["link_queue[bottleneck] (packet)"]) for row in rows) > 10
+    assert max(float(row["links.bottleneck.queue (packet)"]) for row in rows) > 10
     with (tmp_path / "events.csv").open() as file:
         events = {row["event"] for row in csv.DictReader(file)}
     assert {"send", "enter", "leave", "receive", "ack", "window"} <= events

@@ -189,9 +189,11 @@ def test_a_card_agrees_with_the_processor():
         for mesh in (fc.Uniform(fused=True), fc.Uniform())
     ]
     with jax.default_device(jax.devices("cpu")[0]):
-        expected = maps[1]().to_xarray()["bottleneck.queue"]
+        expected = maps[1]().to_xarray()["links.bottleneck.queue"]
     for found in maps:
-        np.testing.assert_allclose(found().to_xarray()["bottleneck.queue"], expected, rtol=1e-9)
+        np.testing.assert_allclose(
+            found().to_xarray()["links.bottleneck.queue"], expected, rtol=1e-9
+        )
 
 
 @pytest.mark.parametrize(

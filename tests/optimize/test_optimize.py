@@ -11,7 +11,8 @@ from optimize_cases import red_p_max, red_queue
 import fluidcc as fc
 from fluidcc.analysis.gradient import gradients
 from fluidcc.analysis.measures import measure
-from fluidcc.optimize.problem import Runs, constraint, settling_time, variation
+from fluidcc.optimize.constraints import constraint
+from fluidcc.optimize.problem import Runs, settling_time, variation
 from fluidcc.optimize.verb import verify
 
 RED = fc.load("hollot2001/slow")

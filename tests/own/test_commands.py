@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import runpy
 import shutil
 from pathlib import Path
@@ -120,6 +121,24 @@ def test_a_new_law_is_named_after_its_file_and_works(run, here, kind):
     assert [f for f in found.values() if f.verdict == FAILED] == []
 
 
+@pytest.mark.parametrize("kind", ["window", "queue"])
+def test_symbols_that_are_taken_are_announced_and_refused(run, here, kind):
+    """The skeleton and the page name each; a parameter that takes one is refused."""
+    assert run("new-law", kind, "mine.py", heavy=False)[0] == 0
+    source = (here / "mine.py").read_text()
+    taken = re.search(r"# Symbols that are taken: (.*)\.\n", source)[1].split(", ")
+    page = Path(__file__).parents[2] / "docs" / f"own_{kind}_law.md"
+    (line,) = (row for row in page.read_text().splitlines() if "Symbols that are taken" in row)
+    assert re.findall("`([^`]+)` \\(", line) == taken
+    for symbol in ("n", "e"):
+        assert symbol in taken
+        first = re.sub(r'(param\([^,]*, )r?"[^"]*"', rf'\1"{symbol}"', source, count=1)
+        (here / "other.py").write_text(first.replace("mine", "other").replace("Mine", "Other"))
+        code, _, err = run("list", "laws", "--law-file", "other.py", heavy=False)
+        uses = f"got '{symbol}', the symbol of "
+        assert code == 2 and uses in err
+
+
 def test_new_law_overwrites_nothing_and_names_what_it_cannot_do(run, here):
     before = (here / "pi2.py").read_text()
     for words, says in (
@@ -201,7 +220,7 @@ def test_pie_shows_drops_as_drops_and_marks_as_marks_in_every_engine(ecn):
     marked = begun.mean["flows"]["tcp"]["window_reductions"]
     assert (marked > 0) == ecn  # by acknowledgements that bring marks
     words = str(both.fluid)
-    assert "bottleneck: drop fraction" in words and "bottleneck: mark fraction" in words
+    assert all(f"links.bottleneck.{kind}_fraction" in words for kind in ("drop", "mark"))
 
 
 def test_cubic_by_elapsed_time_has_the_equilibrium_of_its_curve():

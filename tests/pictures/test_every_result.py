@@ -17,8 +17,8 @@ BARE = {
     "state", "quantity", "link", "group of flows", "bound", "Number of flows $N$",
     "Weight of one sample in the average $w_q$",
     "value over bound, at the worst case found", "real part of the loop gain",
-    "imaginary part of the loop gain", "unstable roots", "bottleneck: mark probability",
-    "bottleneck: utilization", "signal[bottleneck]", "utilization[bottleneck]", "r", "tau",
+    "imaginary part of the loop gain", "unstable roots", r"Mark probability $p$ of bottleneck",
+    r"Utilization $\rho$ of bottleneck", "r", "tau",
 }  # fmt: skip
 """Labels of what has no dimension."""
 
@@ -119,11 +119,11 @@ def test_a_sweep_of_comparisons_has_all_levels_in_one_panel():
     swept = fc.sweep(NET, {"flow.n": [40, 60]}, verb)
     printed = str(swept).splitlines()
     assert max(map(len, printed)) <= 100  # a table for each quantity
-    assert "bottleneck: queue, 2 points" in printed
+    assert "links.bottleneck.queue, 2 points" in printed
     data = fc.SweepData(swept.axes, swept.units, swept.to_xarray(), NET)
     for found in (swept, data):
-        axes = {ax.get_ylabel(): ax for ax in fc.plot(found).get_axes()}
-        lines = axes["bottleneck: queue\n[packet]"].containers
+        axes = {ax.get_ylabel().replace("\n", " "): ax for ax in fc.plot(found).get_axes()}
+        lines = axes["Queue $q$ of bottleneck [packet]"].containers
         rows = [{row.name: row for row in p.result.rows}["links.bottleneck.queue"]
                 for p in swept.points]  # fmt: skip
         shown = {line.get_label(): line[0].get_ydata() for line in lines}

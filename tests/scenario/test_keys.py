@@ -1,12 +1,15 @@
 """The list of keys is what is read, and a concept spelt elsewhere is answered with its spelling."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from scenario_cases import spoiled
 
 from fluidcc import ScenarioError, load, replace
 from fluidcc.laws.parameters import ENGINES
+from fluidcc.laws.registry import LAWS
 from fluidcc.scenario.build import build
 from fluidcc.scenario.keys import ELSEWHERE, RUN, keys, spelling_of
 
@@ -40,6 +43,37 @@ def test_every_key_has_a_meaning_and_known_engines():
     for key in keys():
         assert key.meaning and key.within and set(key.engines) <= set(ENGINES), key
         assert list(key.engines) == [engine for engine in ENGINES if engine in key.engines]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        ("flow.feedback", "ecn", 'feedback = "mark_tail" for ECN'),
+        ("flow.window.law", "tcp", 'window = { law = "newreno" }'),
+        ("flow.window.law", "cubic", "docs/own_laws/cubic.py, given as --law-file"),
+        ("flow.window.law", "bbr", "`fluidcc new-law window FILE`"),
+        ("link.queue.law", "fq_codel", "CoDel drops at chosen times"),
+        ("link.queue.law", "tail_drop", 'law = "droptail"'),
+        ("flow.delay", "5 ms", 'rtt = "80 ms" of flows'),
+        ("flow.cca", "reno", 'window = { law = "newreno" }'),
+        ("flow.pacing", True, "windows are sent as acknowledgements return"),
+        ("link.ber", 1e-6, 'random_loss = "1 %"'),
+    ],
+)
+def test_laws_and_keys_by_the_names_of_others_are_answered(path, value, says):
+    with pytest.raises(ScenarioError) as caught:
+        replace(load("hollot2001/slow"), {path: value})
+    (fault,) = caught.value.faults
+    assert says in fault.expected and not fault.nearest
+
+
+def test_laws_that_are_recommended_exist():
+    given = re.findall(r'([a-z]+)=\S* .*?law = "([a-z_]+)"', "\n".join(
+        f"{name} {spelling}" for name, (_, spelling) in ELSEWHERE.items() if "=" in name
+    ))  # fmt: skip
+    kinds = {"feedback": LAWS["feedback"], "window": LAWS["window"], "queue": LAWS["queue"]}
+    files = {file.stem for file in (Path(__file__).parents[2] / "docs/own_laws").glob("*.py")}
+    assert given and all(law in kinds[kind] or law in files for kind, law in given)
 
 
 @pytest.mark.parametrize("concept", ELSEWHERE)

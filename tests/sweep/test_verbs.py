@@ -102,7 +102,7 @@ def test_maps_are_the_same_however_they_are_cut(small_blocks, tmp_path):
     expected = whole.to_xarray()
     for name in ("stable", "unstable", "certified"):
         assert np.array_equal(data[name].values, expected[name].values)
-    for name in ("root_real", "root_imag", "bottleneck.queue"):
+    for name in ("root_real", "root_imag", "links.bottleneck.queue"):
         assert data[name].values == pytest.approx(expected[name].values, rel=1e-8)
         assert data[name].attrs == expected[name].attrs
     assert not found.failed and "30 points" in repr(found)
@@ -241,7 +241,7 @@ def test_sweeps_keep_blocks_of_them(monkeypatch, tmp_path):
     whole = verb(SLOW, CORNERS).to_xarray()
     assert set(whole.variables) == set(kept.variables)
     assert whole.sizes == kept.sizes
-    for name in ("bottleneck.queue", "tcp.window"):
+    for name in ("links.bottleneck.queue", "flows.tcp.window"):
         assert kept[name].attrs == whole[name].attrs
         np.testing.assert_allclose(kept[name].values, whole[name].values, rtol=1e-9)
     assert set(kept["status"].values.ravel()) == {"ok"}

@@ -29,7 +29,7 @@ from fluidcc.analysis.cycles.verb import CornerError, Subject, check, cycle, res
 from fluidcc.analysis.delay_equation import DelayEquation
 from fluidcc.analysis.scan import Scale, ends_of, family, scale_of, unit_of
 from fluidcc.progress import counted, part, reporting
-from fluidcc.quantities import about, about_parameter, attributes
+from fluidcc.quantities import about, about_parameter, attributes, full_name, labels
 from fluidcc.result import Result, plain
 from fluidcc.scenario.network import Network
 
@@ -141,10 +141,12 @@ class Cycles(Result):
         for name in found[0].links if found else ():
             for k, end in enumerate(("min", "max")):
                 queues = [c.links[name].queue[k] for c in found]
-                data[f"{name}.queue_{end}"] = ("point", queues, attributes("links", "queue"))
+                full = full_name("links", name, f"queue_{end}")
+                data[full] = ("point", queues, attributes("links", "queue"))
         for k in range(len(found[0].states) if found else 0):
             data[f"state_{k}"] = (("point", "extreme"), [c.states[k] for c in found], about("y"))
-        return xr.Dataset(data, attrs={"path": self.path, "message": self.message})
+        coords = labels(extreme=["least", "greatest"]) if found and found[0].states else {}
+        return xr.Dataset(data, coords, {"path": self.path, "message": self.message})
 
 
 @reporting

@@ -24,7 +24,7 @@ from fluidcc.analysis.cycles.orbit import POINTS, Array, Model, Orbit, integral_
 from fluidcc.analysis.cycles.result import Cycle, Label
 from fluidcc.analysis.cycles.verb import Subject, cycle, subject_of
 from fluidcc.analysis.delay_equation import DelayEquation
-from fluidcc.analysis.measures import Gradient
+from fluidcc.analysis.measures import Gradient, listed
 from fluidcc.analysis.scan import number_of, unit_of
 from fluidcc.arrays import jax
 from fluidcc.errors import Fault, ScenarioError, nearest
@@ -47,15 +47,15 @@ _Place = tuple[Label, bool] | None
 def cycle_gradients(
     net: Network | DelayEquation, names: Sequence[str], over: Sequence[str]
 ) -> tuple[Gradient, ...]:
-    """Gradients of ``cycle.period`` and of extremes, such as ``cycle.links.NAME.queue.max``.
+    """Gradients of ``cycle.period`` and of extremes, such as ``cycle.links.NAME.queue_max``.
 
     Extremes are those of `Cycle`: queue and average of links, window of groups (the first round
     trip), and ``cycle.states.K.max`` of a delay equation.
     """
-    with part(0.0, _FOUND, verb=True):
-        found = cycle(net)
     subject = subject_of(net)
     paths, places = tuple(dict.fromkeys(over)), [_place(net, subject, name) for name in names]
+    with part(0.0, _FOUND, verb=True):
+        found = cycle(net)
     values = [_value(found, place) for place in places]
     status, message = "ok", ""
     slopes = np.full((len(names), len(paths)), np.nan)
@@ -81,13 +81,15 @@ def _place(net: Network | DelayEquation, subject: Subject, name: str) -> _Place:
     known: dict[str, _Place] = {"cycle.period": None}
     for label in subject.labels:
         if label.number == 0:
-            known |= {f"cycle.{label.path}.min": (label, False)}
-            known |= {f"cycle.{label.path}.max": (label, True)}
+            joint = "." if label.kind == "states" else "_"
+            known |= {f"cycle.{label.path}{joint}min": (label, False)}
+            known |= {f"cycle.{label.path}{joint}max": (label, True)}
     own = name.removeprefix("cycle.")
     full = f"cycle.{full_path(net, own) if isinstance(net, Network) else own}"
     if full not in known:
         close = nearest(full, list(known), least=0.0)
-        raise ScenarioError([Fault("gradient", name, "a quantity of a cycle", "no such", close)])
+        expected = f"a quantity of a cycle{listed(known)}"
+        raise ScenarioError([Fault("gradient", name, expected, "an unknown name", close)])
     return known[full]
 
 

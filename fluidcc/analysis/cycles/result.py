@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fluidcc.analysis.cycles.orbit import Array, Orbit
-from fluidcc.quantities import about, attributes, labels
+from fluidcc.quantities import about, attributes, full_name, labels
 from fluidcc.result import Result, plain
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class Label(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of the value in a cycle, such as `links.bottleneck.queue`."""
-        return ".".join(filter(None, self[:3]))
+        """The name of the value, such as `links.bottleneck.queue`."""
+        return full_name(*self[:3]).removesuffix(".")
 
     @property
     def unit(self) -> str:
@@ -41,7 +41,7 @@ class Label(NamedTuple):
         """The name of its time series."""
         if self.kind == "states":
             return f"state {self.owner}"
-        return f"{self.owner}.{self.key}" + (f"[{self.number}]" if self.number else "")
+        return self.path + (f"[{self.number}]" if self.number else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,10 +137,12 @@ class Cycle(Result):
         for name, link in self.links.items():
             for key in ("queue", "average"):
                 values = list(getattr(link, key))
-                data[f"{name}.{key}"] = ("extreme", values, attributes("links", key))
+                full = full_name("links", name, key)
+                data[full] = ("extreme", values, attributes("links", key))
         for name, group in self.flows.items():
-            dims = (f"{name}.class", "extreme")
-            data[f"{name}.window"] = (dims, np.array(group.window), attributes("flows", "window"))
+            dims = (full_name("flows", name, "class"), "extreme")
+            full = full_name("flows", name, "window")
+            data[full] = (dims, np.array(group.window), attributes("flows", "window"))
         if self.states:
             data["y"] = (("state", "extreme"), np.array(self.states), about("y"))
         coords = labels(extreme=["least", "greatest"])

@@ -16,6 +16,7 @@ class MyLaw(AbstractQueueLaw):
 
     # A parameter has a default, a symbol, a unit ("1" for a pure number), a meaning and a range.
     # Scenarios set it by its name: queue = { law = "my_law", least = 10 }.
+    # Symbols that are taken: TAKEN_SYMBOLS.
     least: float = param(5.0, "q_0", unit="packet", doc="average without marks", within="[0, inf)")
     slope: float = param(5e-4, "k", unit="1/packet", doc="marks per packet", within="(0, inf)")
     weight: float = param(0.002, "w", unit="1", doc="of a packet in the average", within="(0, 1)")

@@ -11,6 +11,7 @@ class MyLaw(AbstractReaction):
 
     # A parameter has a default, a symbol in LaTeX, a unit ("1" for a pure number), a meaning and a
     # range.
+    # Symbols that are taken: TAKEN_SYMBOLS.
     trips: float = param(1.0, "k", unit="1", doc="round trips without one", within="(0, inf)")
 
     def ready(self, since):

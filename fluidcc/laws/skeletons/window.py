@@ -13,6 +13,7 @@ class MyLaw(AbstractWindowLaw):
 
     # A parameter has a default, a symbol in LaTeX, a unit ("1" for a pure number), a meaning and a
     # range. Scenarios set it by its name: window = { law = "my_law", b = 0.2 }.
+    # Symbols that are taken: TAKEN_SYMBOLS.
     a: float = param(1.0, "a", unit="packet", doc="growth per round trip", within="(0, inf)")
     b: float = param(0.5, "b", unit="1", doc="share given up at a mark", within="(0, 1)")
 

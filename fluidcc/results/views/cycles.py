@@ -1,10 +1,12 @@
 """Views of limit cycles: a single one, and branches along a parameter."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.quantities import full_name
 from fluidcc.result import View
 from fluidcc.results.axes import (
     PALE,
@@ -47,11 +49,12 @@ def _extremes(links: Any, flows: Any, states: Any = ()) -> Table:
     out = table("Over a cycle", "quantity", "least", "greatest")
     for name, link in links.items():
         for key in ("queue", "average"):
-            out.add_row(f"{name}: {key} [packet]", *map(Number, getattr(link, key)))
+            full = full_name("links", name, key)
+            out.add_row(f"{full} [packet]", *map(Number, getattr(link, key)))
     for name, group in flows.items():
         for k, pair in enumerate(group):
-            suffix = "" if len(group) == 1 else f" ({k + 1} of {len(group)})"
-            out.add_row(f"{name}: window{suffix} [packet]", *map(Number, pair))
+            full = full_name("flows", name, "window") + f"[{k}]" * (len(group) > 1)
+            out.add_row(f"{full} [packet]", *map(Number, pair))
     for k, pair in enumerate(states):
         out.add_row(f"state {k}", *map(Number, pair))
     return out
@@ -59,6 +62,9 @@ def _extremes(links: Any, flows: Any, states: Any = ()) -> Table:
 
 class CycleView(View):
     """Period, extremes and Floquet multipliers of a limit cycle."""
+
+    names = ("period", "leading_multiplier", "links.queue_min", "links.queue_max")
+    heads = ("quantity", "least", "greatest", "real", "imaginary", "modulus")
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Extremes and multipliers."""
@@ -77,16 +83,11 @@ class CycleView(View):
             out.append(multipliers)
         return out
 
-    def numbers(self) -> dict[str, Measured]:
+    def value(self, part: Any, name: str) -> float | None:
         """Period, modulus of the leading multiplier, and least and greatest queue of each link."""
-        out = {
-            "period": Measured(self.found.period, "s"),
-            "leading multiplier": Measured(_leading_multiplier(self.found)),
-        }
-        for name, link in self.found.links.items():
-            for extreme, queue in zip(("least", "greatest"), link.queue, strict=True):
-                out[f"{name}: {extreme} queue"] = Measured(queue, "packet")
-        return out
+        if name == "leading_multiplier":
+            return _leading_multiplier(part)
+        return part.period if name == "period" else part.queue[name == "queue_max"]
 
     def draw(self, figure: "SubFigure") -> None:
         """One period: queues and averages above, windows below; or the states of an equation."""
@@ -121,8 +122,8 @@ class CyclesView(View):
             cycles = table(
                 f"From the Hopf point at {number(branch.hopf, 8)}, {frequency}",
                 parameter(self.found.path, self.found.unit), ("period", "s"),
-                *((f"{name}: queue", "packet") for name in links),
-                "largest multiplier", "", "found as",
+                *((full_name("links", name, "queue"), "packet") for name in links),
+                "leading_multiplier", "", "found as",
             )  # fmt: skip
             for value, cycle in zip(branch.values, branch.cycles, strict=True):
                 ranges = (span(cycle.links[name].queue) for name in links)
@@ -142,9 +143,23 @@ class CyclesView(View):
         return {
             "branches": Measured(len(branches)),
             "cycles": Measured(sum(len(branch.cycles) for branch in branches)),
-            "first Hopf point": Measured(branches[0].hopf if branches else None),
-            "first fold": Measured(folds[0] if folds else None),
+            f"first Hopf point {self.found.path}": Measured(
+                branches[0].hopf if branches else None, self.found.unit
+            ),
+            f"first fold {self.found.path}": Measured(folds[0] if folds else None, self.found.unit),
         }
+
+    @classmethod
+    def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of branches along a path."""
+        first = [f"first {what} {path}" for what in ("Hopf point", "fold") for path in paths]
+        return ["branches", "cycles", *first]
+
+    @classmethod
+    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of each branch, with the queues."""
+        queues = [full_name("links", name, "queue") for name in net.link_names]
+        return [*paths, "period", *queues, "leading_multiplier", "found as"]
 
     def draw(self, figure: "SubFigure") -> None:
         """Extremes of queues or states, and periods; unstable cycles are hollow."""

@@ -12,6 +12,7 @@ from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.margins import LoopCurve
 from fluidcc.analysis.scan import DECADE, scale_of
 from fluidcc.analysis.stability import UNSTABLE_LOOP
+from fluidcc.quantities import unit_of
 from fluidcc.result import View, plain
 from fluidcc.results.axes import (
     MARKERS,
@@ -60,6 +61,14 @@ class EquilibriumView(View):
     """Links and groups of flows at equilibrium; rates and windows over round trips."""
 
     size = (2.6, 2)
+    names = (
+        "links.queue", "links.queueing_delay", "links.mark_probability", "links.utilization",
+        "flows.window",
+    )  # fmt: skip
+    heads = (
+        "link", "queue", "queueing_delay", "average", "mark_probability", "utilization",
+        "group", "round trips", "window", "rtt", "rate",
+    )  # fmt: skip
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Links and groups of flows."""
@@ -93,19 +102,9 @@ class EquilibriumView(View):
                     flows.add_row(name, label, *map(Number, row))
         return [head(self.found), links, flows]
 
-    def numbers(self) -> dict[str, Measured]:
-        """Queue, its delay, mark probability and utilization of each link, mean window of each
-        group.
-        """
-        out = {}
-        for name, link in self.found.links.items():
-            out[f"{name}: queue"] = Measured(link.queue, "packet")
-            out[f"{name}: queueing delay"] = Measured(link.queueing_delay, "s")
-            out[f"{name}: mark probability"] = Measured(link.mark_probability)
-            out[f"{name}: utilization"] = Measured(link.utilization)
-        for name, group in self.found.flows.items():
-            out[f"{name}: window"] = Measured(float(np.mean(group.window)), "packet")
-        return out
+    def value(self, part: Any, name: str) -> float:
+        """That of a link, or the mean over the round trips of a group."""
+        return float(np.mean(getattr(part, name)))
 
     def draw(self, figure: "SubFigure") -> None:
         """Rates and windows over round trips."""
@@ -130,6 +129,11 @@ class FluctuationsView(View):
 
     size = (2.6, 2)
     interval = "mean, and 5 to 95 % of the time"
+    names = ("links.queue", "links.queue_std", "links.queueing_delay", "margin")
+    heads = (
+        "link", "queue", "queue_std", "5 %", "50 %", "95 %", "queueing_delay",
+        "queueing_delay_95", "idle", "group", "window", "window_std", "rate", "rate_std",
+    )  # fmt: skip
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Links and groups of flows."""
@@ -139,7 +143,7 @@ class FluctuationsView(View):
         distance = lines(f"distance of the loop gain from -1, critical: {number(found.margin, 3)}")
         links = table(
             "Links", "link", *known("links", "queue", "queue_std"), "5 %", "50 %", "95 %",
-            ("queueing_delay", "ms"), ("queueing_delay, 95 %", "ms"), "idle",
+            ("queueing_delay", "ms"), ("queueing_delay_95", "ms"), "idle",
         )  # fmt: skip
         for name, link in found.links.items():
             own, delay = link.queue.quantiles, link.queueing_delay
@@ -152,16 +156,13 @@ class FluctuationsView(View):
             flows.add_row(name, *map(Number, spread))
         return [first, *([] if math.isnan(found.margin) else distance), links, flows]
 
-    def numbers(self) -> dict[str, Measured]:
+    def value(self, part: Any, name: str) -> Any:
         """Mean and standard deviation of each queue, its delay with a band, and the margin."""
-        out = {}
-        for name, link in self.found.links.items():
-            out[f"{name}: queue"] = Measured(link.queue.mean, "packet")
-            out[f"{name}: std"] = Measured(link.queue.std, "packet")
-            delay = link.queueing_delay
-            half = NormalDist().inv_cdf(0.95) * delay.std
-            out[f"{name}: queueing delay, 5 to 95 %"] = Measured(delay.mean, "s", half)
-        return out | {"distance of the loop gain from -1": Measured(self.found.margin)}
+        if name == "queueing_delay":
+            delay = part.queueing_delay
+            return delay.mean, NormalDist().inv_cdf(0.95) * delay.std
+        known = {"queue": "mean", "queue_std": "std"}
+        return getattr(part.queue, known[name]) if name in known else getattr(part, name)
 
     def draw(self, figure: "SubFigure") -> None:
         """The spectrum of the queue, and its share of the time below each length."""
@@ -223,13 +224,17 @@ _SHOWN = 8  # roots
 _VIEW = ((-2.2, 1.4), (-1.9, 2.6))  # of the Nyquist plot: the margins, and the legend above them
 
 
+ROOT = ("unstable", "root_real", "frequency")
+"""The numbers of a rightmost root."""
+
+
 def root(rightmost: complex | None, unstable: int | None) -> dict[str, Measured]:
     """The rightmost root as growth rate and frequency, and the number of unstable roots."""
     growth, frequency = (None, None) if rightmost is None else (rightmost.real, rightmost.imag)
+    values = (unstable, growth, None if frequency is None else abs(frequency))
     return {
-        "unstable roots": Measured(unstable),
-        "growth rate": Measured(growth, "1/s"),
-        "frequency": Measured(None if frequency is None else abs(frequency), "rad/s"),
+        name: Measured(value, unit_of("loop", name))
+        for name, value in zip(ROOT, values, strict=True)
     }
 
 
@@ -278,6 +283,9 @@ def margin_table(result: Any) -> list[Block]:
 class StabilityView(View):
     """The verdict, margins and roots; the Nyquist curve of a network with a linearisation."""
 
+    names = ("gain_margin", "phase_margin", "delay_margin")
+    heads = (*EquilibriumView.heads, "margin", "value", "at", "real", "imaginary", "period")
+
     @property
     def size(self) -> Any:
         """A panel for the roots, and one for the loop if there is one."""
@@ -294,14 +302,14 @@ class StabilityView(View):
         shown = [roots] if len(result.roots) else []
         return [*result.equilibrium.tables(), *judged(result), *margin_table(result), *shown]
 
+    @classmethod
+    def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """The numbers of the rightmost root, and margins."""
+        return [*ROOT, *super().quantities(net, paths)]
+
     def numbers(self) -> dict[str, Measured]:
         """Number of unstable roots, the rightmost root, and margins."""
-        result = self.found
-        return root(result.rightmost, result.unstable) | {
-            "gain margin": Measured(result.gain_margin),
-            "phase margin": Measured(result.phase_margin, "deg"),
-            "delay margin": Measured(result.delay_margin, "s"),
-        }
+        return root(self.found.rightmost, self.found.unstable) | super().numbers()
 
     def draw(self, figure: "SubFigure") -> None:
         """The rightmost roots, and the Nyquist curve with its margins if there is a loop.
@@ -369,11 +377,17 @@ class FrequencyResponseView(View):
     """Verdict and margins; magnitude and phase over frequency, and the Nyquist curve."""
 
     size = (3.8, 2)
+    heads = StabilityView.heads
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The verdict and the margins."""
         found = self.found.stability
         return [head(found.equilibrium), *judged(found), *margin_table(found)]
+
+    @classmethod
+    def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of the stability."""
+        return StabilityView.quantities(net, paths)
 
     def numbers(self) -> dict[str, Measured]:
         """Those of the stability."""
@@ -460,6 +474,7 @@ class CrossingsView(View):
     """Every change of stability along one parameter."""
 
     size = (3.0, 1)
+    heads = ("frequency", "period", "becomes", "kind", "to", "status of the equilibrium")
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The changes, and the parts of the range without a smooth equilibrium."""
@@ -490,7 +505,8 @@ class CrossingsView(View):
             out.append(verdict(None, f"Changes of stability: none found {scope}."))
         if result.without_equilibrium:
             title = "Ranges without a smooth equilibrium: stability undetermined"
-            gaps = table(title, f"{along.heading} from", "to", "status of the equilibrium")
+            ends = along._replace(name=f"from {result.path}"), ("to", result.unit)
+            gaps = table(title, *ends, "status of the equilibrium")
             for gap in result.without_equilibrium:
                 gaps.add_row(Number(gap.low, 6), Number(gap.high, 6), gap.status)
             out.append(gaps)
@@ -499,12 +515,28 @@ class CrossingsView(View):
     def numbers(self) -> dict[str, Measured]:
         """Number of changes, the first change, and the number of parts without equilibrium."""
         first = self.found.crossings[0] if self.found.crossings else None
+        count, at, frequency, without = self._names(self.found.path)
         return {
-            "changes": Measured(len(self.found.crossings)),
-            "first at": Measured(first and first.value),
-            "frequency": Measured(first and first.frequency, "rad/s"),
-            "ranges without a smooth equilibrium": Measured(len(self.found.without_equilibrium)),
+            count: Measured(len(self.found.crossings)),
+            at: Measured(first and first.value, self.found.unit),
+            frequency: Measured(first and first.frequency, "rad/s"),
+            without: Measured(len(self.found.without_equilibrium)),
         }
+
+    @staticmethod
+    def _names(path: str) -> list[str]:
+        """Names of the few numbers."""
+        return ["crossings", f"first {path}", "frequency", "without_equilibrium"]
+
+    @classmethod
+    def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of a search along a path."""
+        return [name for path in paths for name in cls._names(path)]
+
+    @classmethod
+    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of the changes, and of the ranges without an equilibrium."""
+        return [*cls.heads, *paths, *(f"from {path}" for path in paths)]
 
     def draw(self, figure: "SubFigure") -> None:
         """Stable and unstable parts of the range, and its changes with their frequencies."""
@@ -560,6 +592,9 @@ def _stretches(result: Any) -> list[tuple[float, float, bool]]:
 class BoundaryView(View):
     """Curves on which stability changes, over two parameters."""
 
+    names = ("curves", "frequency_min", "frequency_max")
+    heads = ("curve", "kind", "points", "frequency", "unstable roots on both sides", "why it ends")
+
     def tables(self, rows: int | None = None) -> list[Block]:
         """Every curve with its ranges, frequencies, unstable roots on both sides, and ends."""
         result = self.found
@@ -584,13 +619,25 @@ class BoundaryView(View):
         note = lines(_NON_SMOOTH * any(c.kind == "jump" for c in result.curves))
         return [*out, curves, *note] if result.curves else out
 
+    def details(self) -> list[Block]:
+        """The points of every curve."""
+        found = self.found
+        out = table(
+            "Points of the curves", "curve", *map(parameter, found.paths, found.units),
+            ("frequency", "rad/s"),
+        )  # fmt: skip
+        for k, c in enumerate(found.curves, start=1):
+            for point in zip(c.x.tolist(), c.y.tolist(), c.frequency.tolist(), strict=True):
+                out.add_row(str(k), *map(Number, point))
+        return [out] if out.rows else []
+
     def numbers(self) -> dict[str, Measured]:
         """Number of curves, and the range of their frequencies."""
         frequencies = [f for c in self.found.curves for f in c.frequency if np.isfinite(f)]
         return {
             "curves": Measured(len(self.found.curves)),
-            "least frequency": Measured(min(frequencies, default=None), "rad/s"),
-            "greatest frequency": Measured(max(frequencies, default=None), "rad/s"),
+            "frequency_min": Measured(min(frequencies, default=None), "rad/s"),
+            "frequency_max": Measured(max(frequencies, default=None), "rad/s"),
         }
 
     def draw(self, figure: "SubFigure") -> None:

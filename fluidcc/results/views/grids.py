@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fluidcc.quantities import SHARES, TABLE, at_share, name_at
 from fluidcc.result import LISTED, Result, View
 from fluidcc.results.axes import (
     MARKERS,
@@ -32,8 +33,9 @@ from fluidcc.results.blocks import (
     number,
     parameter,
 )
-from fluidcc.results.export import columns, scaled, with_unit
-from fluidcc.results.views.equilibria import root
+from fluidcc.results.export import columns, scaled
+from fluidcc.results.tex import quantity_label
+from fluidcc.results.views.equilibria import ROOT, root
 from fluidcc.results.views.runs import COLUMNS
 
 if TYPE_CHECKING:
@@ -78,6 +80,21 @@ class SweepView(View):
         """Two panels per row, one for each quantity."""
         return _HEIGHT * math.ceil(len(self._panels()) / 2) + 0.5, 2
 
+    @classmethod
+    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of a data set: its labels, and quantities of links, groups and the whole."""
+        flows = [(name, f"[{k}]") for name in net.flow_names for k in range(_FEW)]
+        places: dict[str, list[dict[str, Any]]] = {
+            "links": [{"link": name} for name in net.link_names],
+            "flows": [{"group": g} for g in net.flow_names] + [{"flow": flow} for flow in flows],
+        }
+        each = [(q.kind, at_share(name, p)) for q in TABLE for name in q.names for p in SHARES]
+        names = [
+            name_at(name, place)
+            for kind, name in dict.fromkeys(each) for place in places.get(kind, [{}])
+        ]  # fmt: skip
+        return [*paths, *names]
+
     def _axis(self, path: str) -> ParameterAxis:
         """The axis of a parameter of the grid."""
         found = self.found
@@ -115,6 +132,9 @@ class SweepView(View):
             for path in result.axes
         }
         measured, title = self._measured(points), f"{len(result.points)} points"
+        numbers = [m for levels in measured.values() for known in levels.values() for m in known]
+        if any(measured.half is not None for measured in numbers):
+            title += f", {self._interval()}"
         if any("" not in levels for levels in measured.values()):
             trusted = [getattr(point.result, "level", "failed") for point in points]
             first[Column("to trust")] = trusted
@@ -191,7 +211,7 @@ class SweepView(View):
                         x, line, yerr=None if np.isnan(half).all() else half, label=label or None,
                         marker=mark if level else MARKERS[k % len(MARKERS)], **own,
                     )  # fmt: skip
-            ax.set(ylabel=wrapped(with_unit(name.replace("_", " "), unit), _HEIGHT - 0.3))
+            ax.set(ylabel=wrapped(quantity_label(name, unit), _HEIGHT - 0.3))
             fit_scale(ax, x[0], x[-1])
         for ax in axes[len(panels) :]:
             ax.set_visible(False)
@@ -226,9 +246,9 @@ class SweepDataView(SweepView):
             if name in axes or (name not in _HIDDEN and _few(variable, axes))
         ]  # fmt: skip
         cells = columns(data[chosen].isel(_first_points(data, axes, wanted)), axes)
-        heads = (Column(name, unit, name in axes) for name, unit, _ in cells)
+        heads = (Column(c.name, c.unit, c.name in axes) for c in cells)
         out = Table(f"{total} points", tuple(heads), hidden=total - wanted)
-        for row in zip(*(values[:wanted] for _, _, values in cells), strict=True):
+        for row in zip(*(c.values[:wanted] for c in cells), strict=True):
             out.add_row(*(value if isinstance(value, str) else Number(value) for value in row))
         return [out, *self._reasons()]
 
@@ -251,8 +271,7 @@ class SweepDataView(SweepView):
                 )
                 if np.isfinite(values).any():
                     unit = str(own["unit"].values)
-                    label = ": ".join(name.split(".")[1:])
-                    out.setdefault(label, {})[level] = Panel(values, halves, unit)
+                    out.setdefault(name, {})[level] = Panel(values, halves, unit)
         return out
 
     def _panels(self) -> dict[str, dict[str, Panel]]:
@@ -277,10 +296,10 @@ class SweepDataView(SweepView):
                 mean = seeds.mean("seed", keep_attrs=True)
                 halves = mean.copy(data=half_width(seeds.values))
             means, spreads = (columns(v.to_dataset(name=name), axes) for v in (mean, halves))
-            for (column, unit, values), (_, _, half) in zip(means, spreads, strict=True):
-                if column.startswith(name):
-                    panel = Panel(np.array(values, float), np.array(half, float), unit)
-                    out[column.replace("_", " ")] = {"": panel}
+            for c, spread in zip(means, spreads, strict=True):
+                if c.variable == name:
+                    panel = Panel(np.array(c.values, float), np.array(spread.values, float), c.unit)
+                    out[c.name] = {"": panel}
         if not out:
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return dict(list(out.items())[:_MOST])
@@ -327,6 +346,11 @@ class MapView(SweepView):
     """Verdicts over a grid."""
 
     size: Any = (4.0, 1)
+
+    @classmethod
+    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """The parameters, the status and the rightmost root."""
+        return [*paths, "status", *ROOT]
 
     def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
         """Number of unstable roots and the rightmost root."""

@@ -3,12 +3,13 @@
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fluidcc import ops, quantities
+from fluidcc.analysis.measures import EQUILIBRIUM, measures
 from fluidcc.result import View
 from fluidcc.results.axes import (
     PALE,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-_MAIN = (("links", "utilization"), ("links", "queue_mean"), ("flows", "goodput"))
 _LINES = 7  # most components of a solution, or classes of transfers, in a picture
 _ROW = 4  # panels that take two rows
 _THIN = 30  # most flows of a group with a line
@@ -65,27 +65,28 @@ def ended(run: Any) -> Block:
 class TrajectoryView(View):
     """Links and groups of flows over time."""
 
+    names = ("links.queue_mean", "links.queue_min", "links.queue_max")
+    heads = ("quantity", "at the end", "mean", "least", "greatest")
+
     def tables(self, rows: int | None = None) -> list[Block]:
         """Means and extremes over the trajectory."""
         out = table("Over the whole run", "quantity", "at the end", "mean", "least", "greatest")
         for name, link in self.found.links.items():
-            _add_series(out, f"{name}: queue [packet]", link.queue)
-            _add_series(out, f"{name}: queueing delay [ms]", 1e3 * link.queueing_delay)
-            _add_series(out, f"{name}: mark fraction", link.mark_fraction)
-            _add_series(out, f"{name}: drop fraction", link.drop_fraction)
+            own = functools.partial(quantities.full_name, "links", name)
+            _add_series(out, f"{own('queue')} [packet]", link.queue)
+            _add_series(out, f"{own('queueing_delay')} [ms]", 1e3 * link.queueing_delay)
+            _add_series(out, own("mark_fraction"), link.mark_fraction)
+            _add_series(out, own("drop_fraction"), link.drop_fraction)
         for name, group in self.found.flows.items():
-            _add_series(out, f"{name}: window [packet]", group.window)
+            full = quantities.full_name("flows", name, "window")
+            _add_series(out, f"{full} [packet]", group.window)
         return [ended(self.found), out]
 
-    def numbers(self) -> dict[str, Measured]:
+    def value(self, part: Any, name: str) -> float | None:
         """Mean, least and greatest queue of each link over the run."""
-        out = {}
-        for name, link in self.found.links.items():
-            known = link.queue[np.isfinite(link.queue)]
-            for word, statistic in (("mean", np.mean), ("least", np.min), ("greatest", np.max)):
-                value = float(statistic(known)) if known.size else None
-                out[f"{name}: {word} queue"] = Measured(value, "packet")
-        return out
+        known = part.queue[np.isfinite(part.queue)]
+        statistic = {"queue_mean": np.mean, "queue_min": np.min, "queue_max": np.max}[name]
+        return float(statistic(known)) if known.size else None
 
     def draw(self, figure: "SubFigure") -> None:
         """Queue and windows over time."""
@@ -179,6 +180,9 @@ class SolutionView(View):
 class PacketsView(View):
     """Packet runs: metrics, and series if the runs have them."""
 
+    names = ("links.utilization", "links.queue_mean", "flows.goodput")
+    heads = ("metric", "unit", "of", "difference")
+
     @property
     def size(self) -> Any:
         """Panels for goodputs, queues and delays, and for transfers; or one for series."""
@@ -207,13 +211,18 @@ class PacketsView(View):
             out.append(metrics)
         return out
 
+    @classmethod
+    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """A column for each link or group."""
+        return [*cls.heads, *net.link_names, *net.flow_names]
+
     def numbers(self) -> dict[str, Measured]:
         """Utilization and queue of each link, goodput of each group, with intervals."""
-        out = {}
-        for kind, metric in _MAIN:
-            for name, mean in zip(self.found.mean[kind], self._means(kind, metric), strict=True):
-                out[f"{name}: {metric}"] = mean
-        return out
+        return {
+            quantities.full_name(kind, name, metric): mean
+            for kind, metric in (name.split(".") for name in self.names)
+            for name, mean in zip(self.found.mean[kind], self._means(kind, metric), strict=True)
+        }  # fmt: skip
 
     def draw(self, figure: "SubFigure") -> None:
         """Means with intervals, or the series of the first run."""
@@ -319,8 +328,8 @@ class TrainsView(PacketsView):
             f"Trains with a step of {step}; less runs of the same seeds with twice the step",
             "metric", "of", "unit", "difference",
         )  # fmt: skip
-        others = (("links", name) for name in ("queue_var", "mark_fraction", "drop_fraction"))
-        for kind, metric in (*_MAIN, *others):
+        others = (f"links.{name}" for name in ("queue_var", "mark_fraction", "drop_fraction"))
+        for kind, metric in (name.split(".") for name in (*self.names, *others)):
             unit = quantities.units("packets", kind)[metric]
             for name, values in self.found.step_error[kind].items():
                 error = Measured(values.get(metric))
@@ -353,6 +362,7 @@ class ComparisonView(View):
     """The levels of description side by side."""
 
     size = (7.0, 1.3)  # taller in a narrow picture
+    heads = ("quantity", "unit", *COLUMNS, *(f"{level} *" for level in COLUMNS), "* - packets")
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """All levels, the one to trust, and the validity warnings of the fluid model."""
@@ -389,6 +399,11 @@ class ComparisonView(View):
         out.append(verdict(good, f"Level to trust: {both.level} ({both.level_reason})"))
         return [*out, levels_table]
 
+    @classmethod
+    def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """The levels: a sweep has a table for each quantity."""
+        return ["to trust", *COLUMNS]
+
     def numbers(self) -> dict[str, Measured]:
         """Each quantity at the level to trust and in packets."""
         out = {}
@@ -401,7 +416,7 @@ class ComparisonView(View):
         """Each quantity at each level that was asked for."""
         out: dict[str, dict[str, Measured]] = {}
         for row in self.found.rows:
-            own = out.setdefault(": ".join(row.name.split(".")[1:]), {})
+            own = out.setdefault(row.name, {})
             for level in self.found.levels:
                 value, half = (getattr(row, name, None) for name in COLUMNS[level])
                 own[level] = Measured(value, row.unit, half)
@@ -555,6 +570,7 @@ class GradientView(View):
     """A quantity and its derivatives."""
 
     instead = "its derivatives have different units; draw a sweep over a parameter"
+    heads = ("parameter", "derivative", "towards smaller", "towards larger", "unit")
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The derivatives, on both sides if these differ."""
@@ -570,6 +586,11 @@ class GradientView(View):
             out.add_row(Path(path), Number(slope), *sides, unit)
         return [head, out]
 
+    @classmethod
+    def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """A quantity at equilibrium, and its derivatives."""
+        return [*measures(net, EQUILIBRIUM), *(f"by {path}" for path in paths)]
+
     def numbers(self) -> dict[str, Measured]:
         """The quantity and its derivatives."""
         slopes = {f"by {path}": Measured(v) for path, v in self.found.derivatives.items()}
@@ -578,6 +599,17 @@ class GradientView(View):
 
 class SensitivityView(View):
     """A trajectory and its derivatives."""
+
+    @classmethod
+    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of the quantities, with a derivative by each parameter."""
+        return ["quantity", "unit", "value", *(f"by {path}" for path in paths)]
+
+    @classmethod
+    def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """The mean queue of each link, and its derivatives."""
+        means = [quantities.full_name("links", name, "queue_mean") for name in net.link_names]
+        return [f"{mean}{by}" for mean in means for by in ("", *(f" by {p}" for p in paths))]
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Means over the trajectory and its end, with their derivatives."""
@@ -603,9 +635,10 @@ class SensitivityView(View):
         out = {}
         for name in self.found.run.links:
             mean = self.found.mean(f"links.{name}.queue")
-            out[f"{name}: mean queue"] = Measured(mean.value, mean.unit)
+            full = quantities.full_name("links", name, "queue_mean")
+            out[full] = Measured(mean.value, mean.unit)
             for path, slope in mean.derivatives.items():
-                out[f"{name}: mean queue by {path}"] = Measured(slope)
+                out[f"{full} by {path}"] = Measured(slope)
         return out
 
     def draw(self, figure: "SubFigure") -> None:
@@ -630,6 +663,12 @@ _BINS = 60
 
 class WindowsView(View):
     """Window distributions of the groups of a network, or that of one flow."""
+
+    names = ("flows.mark_probability", "flows.window_mean", "flows.window_bias")
+    heads = (
+        "group", "marks", "mean over time", "over packets", "standard deviation", "fluid",
+        "fluid / mean - 1",
+    )  # fmt: skip
 
     def __init__(self, found: Any) -> None:
         super().__init__(found)
@@ -664,12 +703,14 @@ class WindowsView(View):
 
     def numbers(self) -> dict[str, Measured]:
         """Mark probability, mean window and bias of the fluid model, for each group."""
-        out = {}
-        for name, group in self.groups.items():
-            out[f"{name}: marks"] = Measured(group.mark_probability)
-            out[f"{name}: mean window"] = Measured(group.window_mean, "packet")
-            out[f"{name}: fluid's bias"] = Measured(group.window_bias)
-        return out
+        owned = self.groups if hasattr(self.found, "groups") else {"": self.found}
+        names = [name.partition(".")[2] for name in self.names]
+        units = [quantities.unit_of("windows", name) for name in names]
+        return {
+            quantities.full_name("flows", owner, name): Measured(getattr(group, name), unit)
+            for owner, group in owned.items()
+            for name, unit in zip(names, units, strict=True)
+        }
 
     def draw(self, figure: "SubFigure") -> None:
         """Densities of the windows over time, and the windows of the fluid model."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.analysis.measures import EQUILIBRIUM, NOISE, PACKETS, RUN, measures
 from fluidcc.result import View
 from fluidcc.results.axes import legend, width_of, wrapped
 from fluidcc.results.blocks import (
@@ -21,7 +22,7 @@ from fluidcc.results.blocks import (
     table,
     verdict,
 )
-from fluidcc.results.export import with_unit
+from fluidcc.results.tex import quantity_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -33,6 +34,17 @@ _HOLDS = {True: "holds", False: "missed", None: "undecided"}
 
 class OptimumView(View):
     """Parameters, constraints, starts, the trade-off curve and the verification."""
+
+    heads = (
+        "path", "value", "unit", "constraint", "", "worst at", "multiplier", "scenario", "start",
+        "points", "goal", "constraints", "quantity or constraint", "fluid", "packets (95 %)",
+        "status",
+    )  # fmt: skip
+
+    @classmethod
+    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """With a trade-off curve, the quantity and the goal too."""
+        return [*cls.heads, *paths, *measures(net, EQUILIBRIUM, RUN, PACKETS, NOISE)]
 
     @property
     def size(self) -> Any:
@@ -164,8 +176,8 @@ class TradeoffView(View):
             x, y = [p.quantity for p in others], [p.objective for p in others]
             ax.plot(x, y, "o", color="C1", markerfacecolor="none", label="no optimum")
             legend(ax)
-        ax.set(xlabel=with_unit(curve.quantity, curve.quantity_unit))
-        ax.set(ylabel=with_unit(curve.goal, curve.unit))
+        ax.set(xlabel=quantity_label(curve.quantity, curve.quantity_unit))
+        ax.set(ylabel=quantity_label(curve.goal, curve.unit))
 
 
 class BoundsView(View):
