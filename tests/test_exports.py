@@ -217,11 +217,11 @@ def test_every_result_has_a_table_with_units_and_comes_back_from_its_file(name, 
 
 def test_a_result_that_knows_its_network_names_it(tmp_path):
     net = fc.load("hollot2001/slow")
-    for k, found in enumerate((made("Equilibrium"), made("Trajectory"), made("Stability"))):
-        found.save(tmp_path / f"{k}.nc")
-        assert fc.loads(fc.load_result(tmp_path / f"{k}.nc").scenario) == net
-    made("PacketRuns").save(tmp_path / "runs.nc", net=net)
-    assert fc.loads(fc.load_result(tmp_path / "runs.nc").scenario) == net
+    for name in ("Equilibrium", "Trajectory", "Stability", "PacketRuns", "TrainRuns"):
+        made(name).save(tmp_path / f"{name}.nc")
+        assert fc.loads(fc.load_result(tmp_path / f"{name}.nc").scenario) == net
+    made("LawReport").save(tmp_path / "report.nc", net=net)
+    assert fc.loads(fc.load_result(tmp_path / "report.nc").scenario) == net
 
 
 def test_pictures_are_saved_as_they_are_drawn(tmp_path):

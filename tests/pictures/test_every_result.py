@@ -59,6 +59,8 @@ def test_the_title_of_the_scenario_stands_above_wide_pictures_once():
     assert titles[0].startswith(f"{NET.title}\nregular; ") and titles[1] == ""
     assert NET.title not in fc.plot(rest, width=3.5).subfigs[0].get_suptitle()
     assert fc.plot(made("FrequencyResponse")).subfigs[0].get_suptitle() == NET.title
+    for name in ("PacketRuns", "TrainRuns"):
+        assert made(name).plot().subfigs[0].get_suptitle().startswith(f"{NET.title}\nmean")
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
