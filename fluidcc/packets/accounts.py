@@ -665,7 +665,9 @@ class PacketRuns(Result):
         """The status in words, and groups of which no transfer ended after the warm-up."""
         found = f"{len(self.runs)} runs of {self.until:g} s"
         if self.missing:
-            found = f"interrupted: {len(self.runs)} runs finished, seeds {list(self.missing)} did not"
+            found = (
+                f"interrupted: {len(self.runs)} runs finished, seeds {list(self.missing)} did not"
+            )
         if idle := [k for k, g in self.mean["flows"].items() if g.get("transfers") == 0]:
             found += (
                 f"; no transfer of {', '.join(idle)} ended from {self.warmup:g} to {self.until:g} "
