@@ -299,7 +299,7 @@ class SweepDataView(SweepView):
         out: dict[str, dict[str, Panel]] = {}
         for name in [name for name in _FIRST if name in numeric] or numeric:
             for column, panel in _over_seeds(data[name], axes):
-                out[column.replace("_", " ")] = {"": panel}
+                out[_words(column)] = {"": panel}
         if not out:
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return dict(list(out.items())[:_MOST])
@@ -329,6 +329,14 @@ def _in_one_unit(rows: Mapping[str, Sequence[Measured]]) -> dict[Column, list[Nu
 
 def _cell(value: Any) -> Cell:
     return value if isinstance(value, str) else Number(value)
+
+
+def _words(column: str) -> str:
+    """The name of a panel: that of ``link_queue_mean[bottleneck]`` is that of a live sweep."""
+    name, _, label = column.removesuffix("]").partition("[")
+    if not label or label.isdecimal():
+        return column.replace("_", " ")
+    return f"{label}: {name.removeprefix('link_').removeprefix('group_').replace('_', ' ')}"
 
 
 def _is_part(column: str, name: str) -> bool:
