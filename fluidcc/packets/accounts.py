@@ -663,7 +663,7 @@ class PacketRuns(Result):
     @property
     def message(self) -> str:
         """The status in words, and groups of which no transfer ended after the warm-up."""
-        found = f"{len(self.runs)} runs of {self.until:g} s"
+        found = f"{len(self.runs)} run{'s' * (len(self.runs) > 1)} of {self.until:g} s"
         if self.missing:
             found = (
                 f"interrupted: {len(self.runs)} runs finished, seeds {list(self.missing)} did not"

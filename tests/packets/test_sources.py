@@ -74,9 +74,9 @@ def test_runs_without_a_transfer_that_counts_say_so():
     net = fast(File(file=20.0))
     late = simulate_packets(net, until=5.0, warmup=2.0)
     remedy = "no transfer of flows ended from 2 to 5 s: take a shorter warmup or a longer run"
-    assert late.message == f"1 runs of 5 s; {remedy}" and late.to_dict()["message"] == late.message
+    assert late.message == f"1 run of 5 s; {remedy}" and late.to_dict()["message"] == late.message
     assert repr(late).startswith(late.message) and len(late.plot().axes) == 2  # without delays
-    assert simulate_packets(net, until=5.0).message == "1 runs of 5 s"
+    assert simulate_packets(net, until=5.0).message == "1 run of 5 s"
 
 
 def test_an_object_takes_a_request_and_its_data():
