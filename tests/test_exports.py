@@ -10,6 +10,7 @@ import re
 from html import unescape
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from result_cases import NET, NUMBER, PATH, RESULTS, made
@@ -38,8 +39,11 @@ def test_every_result_shows_the_same_cells_everywhere(name):
         if isinstance(block, blocks.Line):
             assert block.text.strip() in shown
             continue
-        for row in [[c.heading for c in block.columns], *block.rows]:
+        heads = [part for c in block.columns for part in re.findall(r"[^ _.[]+", c.heading)]
+        for row in [heads, *block.rows]:  # headings of wide tables are in lines
             assert all(blocks.text(cell) in shown for cell in row)
+    drawn = [line for line in shown.splitlines() if line.startswith(("│", "┃"))]
+    assert all(len(line) <= 115 for line in drawn)
     source = result.to_latex()
     body = "\n".join(line for line in source.splitlines() if not line.startswith("%"))
     ends = [re.findall(rf"\\{word}{{(\w+)}}", body) for word in ("begin", "end")]
@@ -101,8 +105,8 @@ def test_long_tables_are_cut_if_printed_and_whole_in_files(run, tmp_path):
     words = ("equilibrium", "hollot2001/slow", "--over", "flow.n=20:64:1")
     code, out, _ = run(*words, "--out", "t.tex")
     assert code == 0 and "… and 5 more rows: --out FILE has them all" in out
-    assert out.count("regular") == 40
-    assert (tmp_path / "t.tex").read_text().count("regular") == 45
+    assert out.count("│ regular") == 40
+    assert (tmp_path / "t.tex").read_text().count("& regular &") == 45
 
 
 def test_what_failed_is_printed_however_long_the_table_is():
@@ -138,7 +142,8 @@ def test_a_name_of_a_quantity_serves_everywhere():
     """The heading of a table, the column of a CSV file, LaTeX, and what is differentiated."""
     name = "links.bottleneck.queue"
     swept = fc.sweep(NET, {"flow.n": [40, 60]}, fc.equilibrium)
-    assert name in str(swept) and name in swept.to_pandas().columns
+    assert name in {column.name for column in swept.tables()[0].columns}
+    assert name in swept.to_pandas().columns
     assert "queue $q$ of bottleneck [packet]" in swept.to_latex(columns=["flow.n", name])
     assert name in fc.equilibrium(NET).to_pandas().columns
     assert name in made("Trajectory").to_pandas().columns
@@ -263,11 +268,11 @@ def test_every_result_has_a_table_with_units_and_comes_back_from_its_file(name, 
 
 def test_a_result_that_knows_its_network_names_it(tmp_path):
     net = fc.load("hollot2001/slow")
-    for k, found in enumerate((made("Equilibrium"), made("Trajectory"), made("Stability"))):
-        found.save(tmp_path / f"{k}.nc")
-        assert fc.loads(fc.load_result(tmp_path / f"{k}.nc").scenario) == net
-    made("PacketRuns").save(tmp_path / "runs.nc", net=net)
-    assert fc.loads(fc.load_result(tmp_path / "runs.nc").scenario) == net
+    for name in ("Equilibrium", "Trajectory", "Stability", "PacketRuns", "TrainRuns"):
+        made(name).save(tmp_path / f"{name}.nc")
+        assert fc.loads(fc.load_result(tmp_path / f"{name}.nc").scenario) == net
+    made("LawReport").save(tmp_path / "report.nc", net=net)
+    assert fc.loads(fc.load_result(tmp_path / "report.nc").scenario) == net
 
 
 def test_pictures_are_saved_as_they_are_drawn(tmp_path):
@@ -277,6 +282,14 @@ def test_pictures_are_saved_as_they_are_drawn(tmp_path):
     assert "<svg" in (tmp_path / "x.svg").read_text()
     with pytest.raises(TypeError, match="no picture"):
         made("LawReport").save(tmp_path / "x.png")
+
+
+def test_a_table_in_another_file_is_refused_with_its_reader(tmp_path):
+    made("Equilibrium").save(tmp_path / "x.csv")
+    with pytest.raises(fc.ScenarioError, match=r"ends in \.nc \(pandas\.read_csv\(file, comment"):
+        fc.load_result(tmp_path / "x.csv")
+    read = pd.read_csv(tmp_path / "x.csv", comment="#")
+    assert [c.partition(" (")[0] for c in read] == list(made("Equilibrium").to_pandas())
 
 
 @pytest.mark.parametrize(
@@ -300,12 +313,37 @@ def test_files_that_are_not_as_they_were_written_are_refused(tmp_path, spoil, me
         made("Equilibrium").save(tmp_path / "x.txt")
 
 
+def test_wide_tables_have_headings_in_lines_and_then_parts_with_the_parameters():
+    wide = blocks.Table("wide", (blocks.Column("flow.n", "1", True), blocks.Column("status")))
+    names = [f"mark_probability[{k}]" for k in "abcdefghi"]
+    wide.columns += tuple(blocks.Column(name, "packet") for name in names)
+    wide.add_row(blocks.Number(40), "regular", *map(blocks.Number, range(9)))
+    lines = text([wide]).splitlines()
+    assert max(map(len, lines)) <= 115 and sum(line.startswith("flow.n") for line in lines) == 2
+    assert [line.split() for line in lines if line.startswith("40")] == [
+        ["40", "regular", *"0123456"], ["40", *"78"]
+    ]  # fmt: skip
+
+
+def test_notes_on_kinds_and_statuses_stand_where_these_are():
+    found = made("Crossings")
+    (first, *_) = found.crossings
+    jump = dataclasses.replace(first, jump=True)
+    note = "roots jump across the imaginary axis"
+    assert note not in repr(found)
+    assert note in repr(dataclasses.replace(found, crossings=(jump,)))
+    cycle = dataclasses.replace(made("Cycle"), status="nonsmooth")
+    assert "Cycle: stable, period 4 s, found by collocation between switches" in repr(cycle)
+    assert "regular" not in made("Equilibrium").plot().subfigs[0].get_suptitle()
+
+
 def test_networks_and_sweeps_print_as_tables():
     net, grid = fc.load("misra2003/mixed"), made("Sweep")
     shown = repr(net)
-    for words in ("capacity [packet/s]", "rtt [s]", "0.025 … 0.25", "ecn_mod", "p_max = 0.2"):
+    for words in ("capacity", "[packet/s]", "rtt [s]", "0.025 … 0.25", "ecn_mod", "p_max = 0.2"):
         assert words in shown and words in unescape(net._repr_html_())
     assert r"\toprule" in net.to_latex()
     lines = repr(grid).splitlines()
-    assert lines[1].split()[:2] == ["link.delay", "[s]"] and len(lines) == 6
+    assert ["link.delay", "[s]", "status"] in [line.split()[:3] for line in lines[:6]]
+    assert lines[-2].startswith("regular: all increases and decreases balance")
     assert lines[-1].startswith("failed at link.delay = -1")

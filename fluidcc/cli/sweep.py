@@ -183,6 +183,9 @@ def _deliver(task: Task, result: "SweepData", folder: Path) -> None:
         left = {"further_reasons": len(reasons) - _REASONS} if len(reasons) > _REASONS else {}
         print_json({"sweep": {**counts, "reasons": reasons[:_REASONS], **left}})
     else:
+        from fluidcc.results.text import MOST, console, printed
+
+        printed(result.tables(MOST), console(), rest=f"'{out}' has them all")
         typer.echo(f"{total} points, {count} failed: {out}")
     if count:
         failed = result.failed

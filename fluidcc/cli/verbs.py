@@ -522,7 +522,7 @@ def _packets(
         if not seeds:
             options["seeds"] = None  # all those of the states
         if not warmup:
-            options["warmup"] = 0.0  # the time of the states
+            options["warmup"] = 0.0  # counts from the states
     _refuse_records(task, faults, options)
     from fluidcc.packets.budget import packet_time
     from fluidcc.packets.saved import saved_seeds

@@ -67,8 +67,11 @@ _ADVICE = {
     Status.nonmonotone_argument: "t - lag went back over a breaking point, which multiplies "
     "breaking points; bound the growth of the lag (for networks: delay = 'fifo')",
     Status.tolerance_not_met: "the error estimate stayed above the tolerance at the smallest "
-    "steps tried; loosen rtol or atol, or, if the field, a lag or the history jumps there, declare "
-    "it: a switch by modes, a jump at the start by y0",
+    "steps tried; loosen rtol or atol, or name the jump that is there. A queue law returns what "
+    "changes its sign at the jump, such as (queue - limit,), from breakpoints(x, queue), or True "
+    "from is_discontinuous() (docs/own_queue_law.md); if a window law jumps, simulate takes "
+    "mesh=fluidcc.Uniform(); solve_dde takes a switch as modes, and a jump at the start as y0 "
+    "(docs/own_delay_equation.md)",
 }
 
 

@@ -25,6 +25,8 @@ from fluidcc.result import Result, plain
 if TYPE_CHECKING:
     from xarray import Dataset
 
+    from fluidcc.scenario.network import Network
+
 Metrics = dict[str, dict[str, dict[str, Any]]]
 
 
@@ -596,6 +598,7 @@ class PacketRuns(Result):
     `transfers` lists the files that were sent, with seed, group, start [s], size [packet] and
     completion time [s], in order of their ends; None if no group has files. It has every
     `transfer_step`-th, an attribute, which is 1 for up to 131072 of a run and a million in all.
+    `net` is the network.
 
     Examples
     --------
@@ -616,6 +619,7 @@ class PacketRuns(Result):
     missing: tuple[int, ...] = ()
     series: "Dataset | None" = None
     transfers: "Dataset | None" = None
+    net: "Network | None" = None
 
     @classmethod
     def of(
@@ -658,10 +662,18 @@ class PacketRuns(Result):
 
     @property
     def message(self) -> str:
-        """The status in words."""
-        if not self.missing:
-            return f"{len(self.runs)} runs of {self.until:g} s"
-        return f"interrupted: {len(self.runs)} runs finished, seeds {list(self.missing)} did not"
+        """The status in words, and groups of which no transfer ended after the warm-up."""
+        found = f"{len(self.runs)} run{'s' * (len(self.runs) > 1)} of {self.until:g} s"
+        if self.missing:
+            found = (
+                f"interrupted: {len(self.runs)} runs finished, seeds {list(self.missing)} did not"
+            )
+        if idle := [k for k, g in self.mean["flows"].items() if g.get("transfers") == 0]:
+            found += (
+                f"; no transfer of {', '.join(idle)} ended from {self.warmup:g} to {self.until:g} "
+                "s: take a shorter warmup or a longer run"
+            )
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: `runs` with their seed, `mean`, `ci95`, `status`, `message`, and what a

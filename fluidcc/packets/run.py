@@ -287,8 +287,8 @@ def simulate_packets(
         `fluidcc.equilibrium` lets the runs begin at the equilibrium of the network: bulk flows are
         connected at time 0 with its windows and a full ACK clock, in congestion avoidance, and laws
         have its averages. Files and calls begin as always. None begins with empty links. A file of
-        `save_state` lets them go on from there, each seed from its own state; `until` and `warmup`
-        are times from the beginning of that first run, and a `warmup` of 0 is its end.
+        `save_state` lets them go on from there, each seed from its own state: the clock goes on,
+        `until` is a time on it, and `warmup` counts from where the run goes on.
     save_state
         File (``.state``) for the states of all runs at `until`. A run that goes on from it is,
         bit by bit, the rest of a run without a break. Parameters of laws may be others then, if
@@ -328,11 +328,11 @@ def simulate_packets(
     begun, since = _begin(layout, initial, None if seeds is None else chosen), 0.0
     if isinstance(begun, Saved):
         chosen = tuple(begun.states) if seeds is None else chosen
-        since, warmup = begun.time, warmup or begun.time
-        if not since <= warmup < until:
+        since, warmup = begun.time, begun.time + warmup
+        if not warmup < until:
             raise PacketError(
-                f"initial: the states are of {since:g} s: expected {since:g} <= warmup < until in "
-                f"s, got {warmup!r} and {until!r}"
+                f"initial: the run goes on at {since:g} s, from its states: expected until beyond "
+                f"{since:g} s + warmup = {warmup:g} s, got {until!r}"
             )
     budget.require(layout, until - since, len(chosen), file)
     samples = sample_times(layout, sample, until, len(chosen), since)
@@ -415,4 +415,5 @@ def _collect(
         missing=[s for k, s in enumerate(batch.seeds) if k not in done],
         series=series,
         transfers=transfers,
+        net=batch.layout.net,
     )

@@ -206,7 +206,8 @@ def load_result(path: str | os.PathLike[str]) -> "xarray.Dataset":
         return ScenarioError([Fault("load_result", "", expected, f"'{path}'{why}")])
 
     if Path(path).suffix != ".nc":
-        raise refused("a file that ends in .nc", "")
+        others = 'pandas.read_csv(file, comment="#") reads a .csv, json.load a .json'
+        raise refused(f"a file that ends in .nc ({others})", "")
     try:
         data = xr.load_dataset(path, engine="h5netcdf", decode_times=False)
     except (OSError, ValueError) as error:

@@ -54,8 +54,8 @@ class TrainRuns(PacketRuns):
     from that of runs of the same seeds with twice the step, if asked for, and `step_ci95` the wider
     of their two intervals.
 
-    `seeds`, `runs`, `ci95`, `until`, `warmup`, `missing` and `series` are as there; `transfers` is
-    None.
+    `seeds`, `runs`, `ci95`, `until`, `warmup`, `missing`, `series` and `net` are as there;
+    `transfers` is None.
 
     Examples
     --------
@@ -444,7 +444,9 @@ def simulate_trains(
     times = np.zeros(0) if sample is None else times_of(sample, until)
     with part(0.0, _FINE if estimate_error else 1.0):
         runs, parts, series = _perform(net, used, chosen, until, warmup, times)
-    found = TrainRuns.of(chosen, runs, parts, until=until, warmup=warmup, series=series, step=used)
+    found = TrainRuns.of(
+        chosen, runs, parts, until=until, warmup=warmup, series=series, step=used, net=net
+    )
     if not estimate_error:
         return found
     with part(_FINE, 1.0):

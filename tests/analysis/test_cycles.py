@@ -145,7 +145,9 @@ SETTLED = {
 @pytest.mark.parametrize("w_q", SETTLED)
 def test_cycles_with_corners_agree_with_located_simulations(w_q):
     """TCP with RED: the average passes min_th; with the slower filter the queue runs empty."""
-    found = fc.cycle(hollot(w_q=w_q))
+    net = hollot(w_q=w_q)
+    found = fc.cycle(net)
+    assert found.plot().subfigs[0].get_suptitle() == net.title
     period, queue, window = SETTLED[w_q]
     assert (found.status, found.stable) == ("nonsmooth", True) and found.error < 1e-6
     assert found.period == pytest.approx(period, rel=1e-8)

@@ -190,7 +190,7 @@ def test_a_switch_without_a_solution_ends_and_names_the_time():
     )
     assert fc.Status(int(found.status)) is fc.Status.tolerance_not_met
     assert found.message.startswith("after t = 0: ")
-    assert "a switch by modes, a jump at the start by y0" in found.message
+    assert "solve_dde takes a switch as modes, and a jump at the start as y0" in found.message
     assert int(found.steps) < 1 << 15
 
 

@@ -29,7 +29,7 @@ FAST = ("symbols", "results", "branches", "declarations", "means")
 @pytest.fixture
 def here(tmp_path):
     """The folder of a new user: the examples, and nothing else."""
-    for name in NAMES:
+    for name in (*NAMES, "codel"):
         for ending in ("py", "toml"):
             shutil.copy(EXAMPLES / f"{name}.{ending}", tmp_path)
     return tmp_path
@@ -45,7 +45,7 @@ def test_a_scenario_alone_never_loads_a_law(run, here):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "codel"])
 def test_files_bring_their_laws_for_one_command(run, here, name):
     words = ("show", f"{name}.toml", "--json")
     code, out, _ = run(*words, "--law-file", f"{name}.py", heavy=False)
@@ -88,6 +88,14 @@ def test_the_command_reports_a_faulty_law(run, here):
     assert err.startswith("error: pi2.py, line 25: PI2.on_tick: expected a rule that works for ")
     assert "`delay = seen.que / seen.capacity`: reads 'que', but Arrival has only count, " in err
     assert err.endswith("did you mean 'queue'?\n")
+
+
+def test_a_law_without_an_equilibrium_is_told_as_the_page_has_it(run, here):
+    code, out, err = run("equilibrium", "codel.toml", "--law-file", "codel.py")
+    page = (EXAMPLES.parent / "own_queue_law.md").read_text(encoding="utf-8")
+    said = page.partition("```text\nEquilibrium: undetermined (")[2].partition(" ...)")[0]
+    assert code == 3 and f"Equilibrium: undetermined ({said.replace(chr(10), ' ')}" in out
+    assert err.startswith("failed: ")
 
 
 @pytest.mark.parametrize(
@@ -535,7 +543,7 @@ def test_laws_that_researchers_write_have_right_answers_or_a_reason(name):
     an equilibrium that the model cannot have is no pass.
     """
     with loaded([]):
-        home = EXAMPLES if name == "pie" else Path(__file__).parent / "laws"
+        home = EXAMPLES if name in ("pie", "codel") else Path(__file__).parent / "laws"
         (law,) = fc.load_laws(home / f"{name}.py")
         tried = verb.NetworkTest(law, "queue" if name in ("pie", "codel") else "window", None)
         rest = verb.finding("equilibrium", verb.NetworkTest.settles, tried)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.laws import PI, AbstractQueueLaw, AbstractWindowLaw, Signal, choice, param, state
+from fluidcc.laws import PI, AbstractQueueLaw, AbstractWindowLaw, Signal, choice, ops, param, state
 from fluidcc.laws.law import AbstractLossClosure
 from fluidcc.laws.own import Carried, files, loaded, origins
 from fluidcc.laws.registry import BASES, LAWS, own_laws, restore
@@ -262,6 +262,7 @@ def test_a_state_may_start_from_constants_in_the_fluid_model():
 
 
 WRITTEN = Path(__file__).parent / "laws"  # as researchers write them
+EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
 
 
 @pytest.mark.parametrize("changes", [{}, {"link.capacity": "1 Gbit/s", "flow.rtt": 0.8}])
@@ -330,12 +331,42 @@ def test_a_rule_that_jumps_at_rest_is_named_and_its_trajectory_ends():
 
 def test_a_queue_law_whose_memory_moves_has_no_equilibrium_at_any_level():
     """CoDel as a rate counts on above its target."""
-    fc.load_laws(WRITTEN / "codel.py")
-    net = fc.replace(fc.load(SLOW), {"link.queue": {"law": "codel"}})
+    fc.load_laws(EXAMPLES / "codel.py")
+    net = fc.load(EXAMPLES / "codel.toml")
+    runs = fc.simulate_packets(net, until=40, warmup=10, seeds=range(1, 5))
+    queue = runs.mean["links"]["bottleneck"]["number_in_system_mean"]
+    assert round(queue, 1) == 15.5  # as the page has it
     for closure in ("mean", "population"):
         rest = fc.equilibrium(fc.replace(net, {"model.closure": closure}))
         assert rest.status == "undetermined"
         assert "memory of links.bottleneck.queue still changes" in rest.message
+
+
+def test_a_jump_that_a_law_does_not_name_ends_a_trajectory_with_the_remedies():
+    class Jumpy(AbstractQueueLaw):
+        name = "jumpy"
+        source = "a test"
+        limit: float = param(60.0, "q_0", unit="packet", doc="marks above", within="(0, inf)")
+
+        def signal(self, x, seen):
+            return Signal(mark=ops.where(seen.queue > self.limit, 0.05, 0.001))
+
+    def run(**members):
+        kind = type(AbstractQueueLaw)("Jumpy", (Jumpy,), {"__module__": "__main__", **members})
+        with loaded([]):
+            fc.register(kind)
+            net = fc.replace(fc.load(SLOW), {"link.queue.law": "jumpy"})
+            return fc.simulate(net, until=2.0)
+
+    ended = run(name="jumpy")
+    assert ended.status.name == "tolerance_not_met"
+    for words in ("(queue - limit,), from breakpoints(x, queue)", "docs/own_queue_law.md"):
+        assert words in ended.message
+    for remedy in (
+        {"breakpoints": lambda self, x, queue: (queue - self.limit,)},
+        {"is_discontinuous": lambda self: True},
+    ):
+        assert run(name="jumpy", **remedy).status.name == "ok"
 
 
 def test_two_definitions_of_one_name_are_two_laws_in_packets():

@@ -69,6 +69,16 @@ def test_a_transfer_takes_a_round_trip_for_the_request_and_one_for_each_window(s
     assert group["active"] * 5.0 == pytest.approx((1 + rounds) * RTT, rel=1e-4)
 
 
+def test_runs_without_a_transfer_that_counts_say_so():
+    """The file is sent within a second; the warm-up is two."""
+    net = fast(File(file=20.0))
+    late = simulate_packets(net, until=5.0, warmup=2.0)
+    remedy = "no transfer of flows ended from 2 to 5 s: take a shorter warmup or a longer run"
+    assert late.message == f"1 run of 5 s; {remedy}" and late.to_dict()["message"] == late.message
+    assert repr(late).startswith(late.message) and len(late.plot().axes) == 2  # without delays
+    assert simulate_packets(net, until=5.0).message == "1 run of 5 s"
+
+
 def test_an_object_takes_a_request_and_its_data():
     constant = {f"{name}s": "constant" for name in ("page_gap", "object_count", "object_gap")}
     traffic = Sessions(

@@ -100,8 +100,9 @@ def test_parameters_of_rules_may_change_from_a_state_on(tmp_path):
     seen = []
     for p_max in (0.05, 0.1, 0.5):
         runs = simulate_packets(
-            replace(net, {"link.queue.p_max": p_max}), until=80.0, warmup=60.0, initial=file
+            replace(net, {"link.queue.p_max": p_max}), until=80.0, warmup=20.0, initial=file
         )
+        assert (runs.until, runs.warmup) == (80.0, 60.0)
         seen.append(runs.mean["links"]["bottleneck"]["queue_mean"])
     assert seen == sorted(seen, reverse=True) and seen[0] > 2 * seen[-1]
 
@@ -140,8 +141,8 @@ def test_files_and_options_that_do_not_fit_are_refused(tmp_path, monkeypatch):
     assert file.read_text() == "[links]\n"
     simulate_packets(net, until=1.0, seeds=(1, 4), save_state=file)
     refused(r"seeds: expected some of 1, 4, which '.*a.state' has, got \[2\]", seeds=(1, 2))
-    refused("the states are of 1 s: expected 1 <= warmup < until", until=0.5)
-    refused("the states are of 1 s: expected 1 <= warmup < until", warmup=0.5)
+    refused(r"goes on at 1 s, .*: expected until beyond 1 s \+ warmup = 1 s, got 0.5", until=0.5)
+    refused(r"expected until beyond 1 s \+ warmup = 2.5 s, got 2.0", warmup=1.5)
     refused(r"sample: expected a time in \(0, 1\]", sample=1.5)
     monkeypatch.setattr("fluidcc.packets.saved.fingerprint", lambda *apart: "another")
     refused("initial: '.*a.state' is of another version of fluidcc")

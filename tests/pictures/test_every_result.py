@@ -56,9 +56,11 @@ def test_the_title_of_the_scenario_stands_above_wide_pictures_once():
     rest, run = made("Equilibrium"), made("Trajectory")
     both = fc.plot(rest, run)
     titles = [part.get_suptitle() for part in both.subfigs]
-    assert titles[0].startswith(f"{NET.title}\nregular; ") and titles[1] == ""
+    assert titles[0].startswith(f"{NET.title}\nqueue and") and titles[1] == ""
     assert NET.title not in fc.plot(rest, width=3.5).subfigs[0].get_suptitle()
     assert fc.plot(made("FrequencyResponse")).subfigs[0].get_suptitle() == NET.title
+    for name in ("PacketRuns", "TrainRuns"):
+        assert made(name).plot().subfigs[0].get_suptitle().startswith(f"{NET.title}\nmean")
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

@@ -54,6 +54,18 @@ def test_a_saved_sweep_has_the_reasons_and_the_picture_of_the_live_one(tmp_path)
     assert repr(pictures[0]) == repr(pictures[1])  # some are NaN
 
 
+def test_packet_runs_over_a_grid_print_and_draw_their_means_over_seeds():
+    runs = functools.partial(fc.simulate_packets, until=2.0, warmup=1.0, seeds=range(1, 6))
+    over = {"flow.n": (40, 60)}
+    swept, live = (fc.sweep(SLOW, over, runs, **how) for how in ({"workers": 0}, {}))
+    first, *_ = (line.split() for line in repr(swept).splitlines() if line.startswith("40"))
+    mean = live.points[0].result.mean["links"]["bottleneck"]["utilization"]
+    assert first[:3] == ["40", "finished", f"{mean:.5g}"] and first.count("±") == 4
+    drawn = {ax.get_ylabel().replace("\n", " ") for ax in swept.plot().axes}
+    assert {r"Utilization $\rho$ of bottleneck", "Goodput of tcp [kbit/s]"} <= drawn
+    assert "failed" not in repr(swept)
+
+
 def test_crossings_over_a_grid_are_those_of_its_points():
     verb = functools.partial(fc.crossings, path="link.queue.w_q", low=5e-5, high=5e-4, points=5)
     data = fc.sweep(SLOW, {"flow.n": (50, 60)}, verb, workers=0).to_xarray()

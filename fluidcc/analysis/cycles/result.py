@@ -15,6 +15,9 @@ from fluidcc.result import Result, plain
 if TYPE_CHECKING:
     import xarray
 
+    from fluidcc.analysis.delay_equation import DelayEquation
+    from fluidcc.scenario.network import Network
+
 Range = tuple[float, float]
 
 
@@ -83,7 +86,7 @@ class Cycle(Result):
     A delay equation has `states`, the extremes of each component, in place of links and flows.
 
     `links` and `flows` have extremes of queues, averages and windows [packet]; `course` is one
-    period over time, `orbit` the mesh of it; `message` has the reason of a status.
+    period over time, `orbit` the mesh of it, `net` the model; `message` has the reason of a status.
 
     Examples
     --------
@@ -113,6 +116,7 @@ class Cycle(Result):
     states: tuple[Range, ...] = ()
     course: Course | None = dataclasses.field(default=None, repr=False)
     orbit: Orbit | None = dataclasses.field(default=None, repr=False, compare=False)
+    net: Network | DelayEquation | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def extremes(self, label: Label) -> Range:
         """Least and greatest of one reported value."""

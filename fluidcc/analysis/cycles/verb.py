@@ -94,7 +94,11 @@ def cycle(
     >>> found.status, found.stable, round(found.period, 4)
     ('smooth', True, 4.0964)
     """
-    subject = subject_of(net)
+    return dataclasses.replace(_find(subject_of(net), start), net=net)
+
+
+def _find(subject: Subject, start: Cycle | None) -> Cycle:
+    """The cycle, near that of nearby parameters if there is one."""
     try:
         model = subject.model
     except OrbitLostError as why:

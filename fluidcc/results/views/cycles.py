@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 _SHOWN = 8  # multipliers
+_FOUND = {
+    "smooth": "by collocation", "simulated": "by simulation",
+    "nonsmooth": "by collocation between switches",
+}  # fmt: skip
 
 
 def _leading_multiplier(cycle: Any) -> float | None:
@@ -72,7 +76,7 @@ class CycleView(View):
         if cycle.period is None:
             return [verdict(None, cycle.message)]
         word = {True: "stable", False: "unstable", None: "stability not known"}[cycle.stable]
-        head = f"Cycle: {cycle.status}, {word}, period {quantity(cycle.period, 's')}"
+        head = f"Cycle: {word}, period {quantity(cycle.period, 's')}, found {_FOUND[cycle.status]}"
         flows = {name: group.window for name, group in cycle.flows.items()}
         ends = _extremes(cycle.links, flows, cycle.states)
         out = [verdict(cycle.stable, head), *lines(cycle.message), ends]
@@ -99,7 +103,9 @@ class CycleView(View):
                 style = "--" if name.endswith(".average") else "-"
                 ax.plot(cycle.course.time, values, style, label=name)
         title = (
-            "no cycle" if cycle.period is None else f"{cycle.status}, period {cycle.period:.5g} s"
+            "no cycle"
+            if cycle.period is None
+            else f"period {cycle.period:.5g} s, found {_FOUND[cycle.status]}"
         )
         above.set(title=title)
         if not cycle.links:
@@ -123,13 +129,15 @@ class CyclesView(View):
                 f"From the Hopf point at {number(branch.hopf, 8)}, {frequency}",
                 parameter(self.found.path, self.found.unit), ("period", "s"),
                 *((full_name("links", name, "queue"), "packet") for name in links),
-                "leading_multiplier", "", "found as",
+                "leading_multiplier", "", "found",
             )  # fmt: skip
             for value, cycle in zip(branch.values, branch.cycles, strict=True):
                 ranges = (span(cycle.links[name].queue) for name in links)
                 word = {True: "stable", False: "unstable", None: ""}[cycle.stable]
                 line = (Number(float(value), 8), Number(cycle.period, 8), *ranges)
-                cycles.add_row(*line, Number(_leading_multiplier(cycle)), word, cycle.status)
+                cycles.add_row(
+                    *line, Number(_leading_multiplier(cycle)), word, _FOUND[cycle.status]
+                )
             out.append(cycles)
             ends = [f"fold at {number(float(value), 8)}" for value in branch.folds]
             ends += [f"ends: {branch.message}"] if branch.message else []
@@ -159,7 +167,7 @@ class CyclesView(View):
     def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
         """Those of each branch, with the queues."""
         queues = [full_name("links", name, "queue") for name in net.link_names]
-        return [*paths, "period", *queues, "leading_multiplier", "found as"]
+        return [*paths, "period", *queues, "leading_multiplier", "found"]
 
     def draw(self, figure: "SubFigure") -> None:
         """Extremes of queues or states, and periods; unstable cycles are hollow."""

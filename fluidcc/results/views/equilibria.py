@@ -50,11 +50,24 @@ if TYPE_CHECKING:
 _MANY = 6  # most round trips of a group that are shown one per line
 
 
+MEANINGS = {
+    "regular": "all increases and decreases balance, on no jump of a rule",
+    "continuum": "there are many equilibria side by side, and one of them is shown",
+    "nonsmooth": "the model switches during the cycle, as where a queue runs empty",
+}
+"""Statuses whose meaning is printed with them."""
+
+
+def explained(result: Any) -> str:
+    """The status of a result with its meaning and its message."""
+    why = "; ".join(filter(None, [MEANINGS.get(result.status), result.message]))
+    return f"{result.status} ({why})" if why else result.status
+
+
 def head(equilibrium: Any) -> Block:
     """The status of an equilibrium in a line."""
     good = {"regular": True, "empty": True, "none": False}.get(equilibrium.status)
-    why = f" ({equilibrium.message})" if equilibrium.message else ""
-    return verdict(good, f"Equilibrium: {equilibrium.status}{why}")
+    return verdict(good, f"Equilibrium: {explained(equilibrium)}")
 
 
 class EquilibriumView(View):
@@ -117,7 +130,8 @@ class EquilibriumView(View):
             f"{name} {v.queue:.4g} packets, {1e3 * v.queueing_delay:.4g} ms"
             for name, v in self.found.links.items()
         )
-        figure.suptitle(f"{self.found.status}; queue and its delay: {queues}")
+        status = "" if self.found.status == "regular" else f"{self.found.status}; "
+        figure.suptitle(f"{status}queue and its delay: {queues}")
         for ax, label in zip(axes, ("rate of a flow [packet/s]", "window [packet]"), strict=True):
             ax.set(xlabel="round trip [ms]", ylabel=label)
         from_zero(*axes)
@@ -138,8 +152,7 @@ class FluctuationsView(View):
     def tables(self, rows: int | None = None) -> list[Block]:
         """Links and groups of flows."""
         found = self.found
-        why = f" ({found.message})" if found.message else ""
-        first = verdict(found.status == "regular", f"Fluctuations: {found.status}{why}")
+        first = verdict(found.status == "regular", f"Fluctuations: {explained(found)}")
         distance = lines(f"distance of the loop gain from -1, critical: {number(found.margin, 3)}")
         links = table(
             "Links", "link", *known("links", "queue", "queue_std"), "5 %", "50 %", "95 %",
@@ -451,9 +464,9 @@ def _mark_bode(size: "Axes", phase: "Axes", result: Any) -> None:
         phase.plot(2 * [result.gain_crossover], ends, "C2-", linewidth=2, label=label)
 
 
-_NON_SMOOTH = (
-    "non-smooth: roots jump across the imaginary axis, as the marking function has a corner there "
-    "or a bound of a law is reached"
+_JUMP = (
+    "Where a threshold or a bound of a law is passed, the equations change, and roots jump across "
+    "the imaginary axis."
 )
 _ENDS = {
     "edge": "edge of the range",
@@ -493,7 +506,7 @@ class CrossingsView(View):
             changes.add_row(*numbers, c.becomes, _kind_of(c))
         if result.crossings:
             out.append(changes)
-            out += lines(_NON_SMOOTH * any(c.jump for c in result.crossings))
+            out += lines(_JUMP * any(c.jump for c in result.crossings))
         elif not result.without_equilibrium and result.certified:
             out += lines("No change of stability in this range.")
         else:
@@ -616,7 +629,7 @@ class BoundaryView(View):
                 "closed" if c.closed else ", ".join(dict.fromkeys(_ENDS[end] for end in c.ends)),
             )  # fmt: skip
         out += lines(result.message, tone="bold")
-        note = lines(_NON_SMOOTH * any(c.kind == "jump" for c in result.curves))
+        note = lines(_JUMP * any(c.kind == "jump" for c in result.curves))
         return [*out, curves, *note] if result.curves else out
 
     def details(self) -> list[Block]:

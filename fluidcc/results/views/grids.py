@@ -1,7 +1,7 @@
 """Views of results over grids: sweeps and stability maps."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,12 +35,12 @@ from fluidcc.results.blocks import (
 )
 from fluidcc.results.export import columns, scaled
 from fluidcc.results.tex import quantity_label
-from fluidcc.results.views.equilibria import ROOT, root
+from fluidcc.results.views.equilibria import MEANINGS, ROOT, root
 from fluidcc.results.views.runs import COLUMNS
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
-    from xarray import Dataset
+    from xarray import DataArray, Dataset
 
 _FEW = 4  # most numbers per point along another dimension that have a column each
 _HIDDEN = ("failed", "message")  # variables of points that are reported elsewhere
@@ -63,6 +63,11 @@ class Panel(NamedTuple):
     values: np.ndarray
     halves: np.ndarray
     unit: str
+
+    def measured(self, count: int) -> list[Measured]:
+        """The first numbers as those of a table."""
+        pairs = zip(self.values[:count].tolist(), self.halves[:count].tolist(), strict=True)
+        return [Measured(value, self.unit, half) for value, half in pairs]
 
 
 LEVEL_STYLES = {
@@ -143,14 +148,28 @@ class SweepView(View):
             statuses = [point.status for point in points]
             first |= {Column("status"): statuses} if any(statuses) else {}
             parts = {title: [{name: levels[""]} for name, levels in measured.items()]}
+        return self._point_tables(first, parts, len(result.points) - len(points))
+
+    def _point_tables(
+        self,
+        first: Mapping[Column, Sequence[Cell]],
+        parts: Mapping[str, Sequence[Mapping[str, Sequence[Measured]]]],
+        hidden: int,
+    ) -> list[Block]:
+        """A table of points under each heading: the `first` columns, then groups of numbers, each
+        in one unit; and what the statuses mean, and why points lack numbers.
+        """
         out: list[Block] = []
         for heading, groups in parts.items():
-            columns = first | {k: v for rows in groups for k, v in _in_one_unit(rows).items()}
-            lines = [*zip(*columns.values(), strict=True)]
+            columns = {**first}
+            for group in groups:
+                columns |= _in_one_unit(group)
             if len(columns) > len(first) or len(parts) == 1:
-                hidden = len(result.points) - len(points)
-                out.append(Table(heading, tuple(columns), lines, hidden))
-        return [*out, *self._reasons()]
+                rows = [*zip(*columns.values(), strict=True)]
+                out.append(Table(heading, tuple(columns), rows, hidden))
+        statuses = {cell for cells in first.values() for cell in cells if isinstance(cell, str)}
+        meanings = (f"{status}: {text}" for status, text in MEANINGS.items() if status in statuses)
+        return [*out, *lines(*meanings), *self._reasons()]
 
     def _reasons(self) -> list[Block]:
         """Why points lack numbers, for the first of them; those that failed are named elsewhere."""
@@ -237,20 +256,35 @@ class SweepDataView(SweepView):
         return self.interval
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """The points with their variables that differ and have few numbers per point."""
-        data, axes = self.found.data, list(self.found.axes)
-        total = math.prod(data.sizes[a] for a in axes)
+        """The points with their variables that differ and have few numbers per point, or, for so
+        many rows, those that are drawn; of comparisons a table for each quantity.
+        """
+        found, axes = self.found, list(self.found.axes)
+        total = math.prod(found.data.sizes[a] for a in axes)
         wanted = total if rows is None else min(rows, total)
-        chosen = [
-            name for name, variable in data.variables.items()
-            if name in axes or (name not in _HIDDEN and _few(variable, axes))
-        ]  # fmt: skip
-        cells = columns(data[chosen].isel(_first_points(data, axes, wanted)), axes)
-        heads = (Column(c.name, c.unit, c.name in axes) for c in cells)
-        out = Table(f"{total} points", tuple(heads), hidden=total - wanted)
-        for row in zip(*(c.values[:wanted] for c in cells), strict=True):
-            out.add_row(*(value if isinstance(value, str) else Number(value) for value in row))
-        return [out, *self._reasons()]
+        data, title = found.data.isel(_first_points(found.data, axes, wanted)), f"{total} points"
+        words = "level" if "level" in data else "status"
+        points = columns(data[[*axes, words]], axes)
+        first = {
+            Column(c.name, c.unit, c.name in axes): [*map(_cell, c.values[:wanted])] for c in points
+        }
+        if "quantity" in data.dims:
+            compared = {
+                f"{name}, {title}": [{level: p.measured(wanted) for level, p in levels.items()}]
+                for name, levels in self._compared(data).items()
+            }
+            return self._point_tables(first, compared, total - wanted)
+        names = [str(k) for k, v in data.variables.items() if k not in axes and _few(v, axes)]
+        names = [name for name in names if name not in ("status", *_HIDDEN)]
+        drawn = [name for name in _FIRST if name in names]
+        groups = []
+        for name in drawn if rows is not None and len(drawn) > 1 else names:
+            if data[name].dtype.kind in "iufb":
+                groups += [{k: p.measured(wanted)} for k, p in _over_seeds(data[name], axes)]
+            else:
+                own = columns(data[[name]], axes)
+                first |= {Column(c.name): c.values[:wanted] for c in own if c.variable == name}
+        return self._point_tables(first, {title: groups}, total - wanted)
 
     def _is_map(self) -> bool:
         """Whether these are growth rates and verdicts over two parameters that are numbers."""
@@ -259,9 +293,9 @@ class SweepDataView(SweepView):
         numbers = all(np.asarray(values).dtype.kind in "iuf" for values in axes.values())
         return len(axes) == 2 and on_grid and numbers
 
-    def _compared(self) -> dict[str, dict[str, Panel]]:
+    def _compared(self, data: "Dataset") -> dict[str, dict[str, Panel]]:
         """The quantities of comparisons by level of description."""
-        data, out = self.found.data.transpose(..., *self.found.axes), {}
+        data, out = data.transpose(..., *self.found.axes), {}
         for k, name in enumerate(data["quantity"].values.tolist()):
             own = data.isel(quantity=k)
             for level, fields in COLUMNS.items():
@@ -277,11 +311,7 @@ class SweepDataView(SweepView):
     def _panels(self) -> dict[str, dict[str, Panel]]:
         """The variables that are drawn."""
         if "quantity" in self.found.data.dims:
-            return self._compared()
-        import xarray as xr
-
-        from fluidcc.packets.accounts import half_width
-
+            return self._compared(self.found.data)
         data, axes = self.found.data, list(self.found.axes)
         numeric = [
             str(k) for k, v in data.data_vars.items() if v.dtype.kind in "iuf" and _few(v, axes)
@@ -289,17 +319,8 @@ class SweepDataView(SweepView):
         numeric = [name for name in numeric if name not in _FLAGS]
         out: dict[str, dict[str, Panel]] = {}
         for name in [name for name in _FIRST if name in numeric] or numeric:
-            mean = data[name].transpose(..., *axes)
-            halves = xr.full_like(mean, math.nan, dtype=float)
-            if "seed" in mean.dims:
-                seeds = mean.transpose("seed", ...)
-                mean = seeds.mean("seed", keep_attrs=True)
-                halves = mean.copy(data=half_width(seeds.values))
-            means, spreads = (columns(v.to_dataset(name=name), axes) for v in (mean, halves))
-            for c, spread in zip(means, spreads, strict=True):
-                if c.variable == name:
-                    panel = Panel(np.array(c.values, float), np.array(spread.values, float), c.unit)
-                    out[c.name] = {"": panel}
+            for column, panel in _over_seeds(data[name], axes):
+                out[column] = {"": panel}
         if not out:
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return dict(list(out.items())[:_MOST])
@@ -327,9 +348,34 @@ def _in_one_unit(rows: Mapping[str, Sequence[Measured]]) -> dict[Column, list[Nu
     return {Column(name, unit): numbers[k * count :][:count] for k, name in enumerate(known)}
 
 
+def _cell(value: Any) -> Cell:
+    return value if isinstance(value, str) else Number(value)
+
+
+def _over_seeds(variable: "DataArray", axes: Sequence[str]) -> Iterator[tuple[str, Panel]]:
+    """A variable at all points, a panel for each place along further dimensions: of runs the mean
+    over seeds with its interval.
+    """
+    import xarray as xr
+
+    from fluidcc.packets.accounts import half_width
+
+    mean = variable.transpose(..., *axes)
+    halves = xr.full_like(mean, math.nan, dtype=float)
+    if "seed" in mean.dims:
+        seeds = mean.transpose("seed", ...)
+        mean = seeds.mean("seed", keep_attrs=True)
+        halves = mean.copy(data=half_width(seeds.values))
+    means, spreads = (columns(v.to_dataset(name=variable.name), axes) for v in (mean, halves))
+    for c, half in zip(means, spreads, strict=True):
+        if c.variable == variable.name:
+            yield c.name, Panel(np.array(c.values, float), np.array(half.values, float), c.unit)
+
+
 def _few(variable: Any, axes: Sequence[str]) -> bool:
-    """Whether a variable differs along all axes and has few numbers at each point."""
-    others = math.prod(size for dim, size in variable.sizes.items() if dim not in axes)
+    """Whether a variable differs along all axes and has few numbers at each point and seed."""
+    inner = {*axes, "seed"}
+    others = math.prod(size for dim, size in variable.sizes.items() if dim not in inner)
     return set(axes) <= set(variable.dims) and others <= _FEW
 
 

@@ -16,6 +16,7 @@ from fluidcc.results.axes import (
     abreast,
     add_delay,
     axis_label,
+    fit_scale,
     from_zero,
     from_zero_late,
     is_narrow,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 _LINES = 7  # most components of a solution, or classes of transfers, in a picture
 _ROW = 4  # panels that take two rows
 _THIN = 30  # most flows of a group with a line
-_BANDS = {"p50": "median", "p5": "5-95 %", "p95": "", "p99": "99 %", "p99_9": "99.9 %"}
+_BANDS = {"p50": "median", "p5": "5 to 95 %", "p95": "", "p99": "to 99 %", "p99_9": "to 99.9 %"}
 
 
 def ended(run: Any) -> Block:
@@ -200,8 +201,8 @@ class PacketsView(View):
     def tables(self, rows: int | None = None) -> list[Block]:
         """Means over seeds with 95 % intervals."""
         result = self.found
-        head = f"{result.message}, statistics from {number(result.warmup)} s"
-        out: list[Block] = [Line(f"{head}: mean ± half width of the 95 % interval")]
+        since = f"statistics from {number(result.warmup)} s: mean ± half width of the 95 % interval"
+        out = lines(result.message, since)
         for kind, title in (("links", "Links"), ("flows", "Flows")):
             metrics = table(title, "metric", "unit", *result.mean[kind])
             for metric, unit in quantities.units("packets", kind).items():
@@ -234,7 +235,8 @@ class PacketsView(View):
             functools.partial(self._draw_mean, "flows", "goodput", "goodput of a flow"),
             functools.partial(self._draw_mean, "links", "number_in_system_mean", "mean queue"),
         ]
-        if any("queueing_delay_p50" in link for link in self.found.mean["links"].values()):
+        medians = (v.get("queueing_delay_p50") for v in self.found.mean["links"].values())
+        if any(value == value and value is not None for value in medians):  # no NaN
             panels.append(self._draw_delays)
         if self.found.transfers is not None and self.found.transfers.sizes["transfer"]:
             panels.append(self._draw_transfers)
@@ -248,7 +250,7 @@ class PacketsView(View):
         axes = [ax for row in rows for ax in abreast(row, share)]
         for ax, draw in zip(axes, panels, strict=True):
             draw(ax)
-        figure.suptitle(f"{self.found.message}: mean and 95 % interval")
+        figure.suptitle(f"mean and 95 % interval; {self.found.message}")
 
     def _draw_mean(self, kind: str, metric: str, words: str, ax: "Axes") -> None:
         """A metric of each group or link, with intervals."""
@@ -291,7 +293,8 @@ class PacketsView(View):
             own = np.sort(times[(found.transfer_group.values == name) & (decades == decade)])
             label = f"{name}: {10**decade} to {10 ** (decade + 1) - 1} packets"
             ax.ecdf(own, label=label)
-        ax.set(xlabel="completion time [s]", ylabel="share of the transfers", xscale="log")
+        ax.set(xlabel="completion time [s]", ylabel="share of the transfers")
+        fit_scale(ax, times.min(), times.max(), beyond=10.0)
         legend(ax, 1, loc="lower right")
 
     def _draw_series(self, figure: "SubFigure") -> None:
@@ -299,7 +302,7 @@ class PacketsView(View):
         runs = self.found
         above, below = over_time(figure)
         run = runs.series.isel(seed=0)
-        above.set(title=f"{runs.message}, seed {runs.seeds[0]} shown")
+        figure.suptitle(f"seed {runs.seeds[0]} shown; {runs.message}")
         time = run.time.values
         for k, name in enumerate(run.link.values):
             link = run.sel(link=name)
@@ -342,7 +345,7 @@ class TrainsView(PacketsView):
         run = runs.series.isel(seed=0)
         for name in run.link.values:
             ax.plot(run.time, run.link_number_in_system.sel(link=name), linewidth=0.9, label=name)
-        ax.set(title=f"{runs.message}, seed {runs.seeds[0]} shown")
+        figure.suptitle(f"seed {runs.seeds[0]} shown; {runs.message}")
         ax.set(xlabel="time [s]", ylabel=axis_label("links", "queue"))
         from_zero(ax)
         legend(ax, 3)

@@ -1,4 +1,4 @@
-"""CoDel as a rate of signals that ramps with the time above the target."""
+"""CoDel (RFC 8289) as a rate of signals that rises with the time above the target."""
 
 from fluidcc.laws import AbstractQueueLaw, Signal, ops, param, state
 
@@ -14,6 +14,7 @@ class CoDel(AbstractQueueLaw):
     interval: float = param(0.1, "I", unit="s", doc="time to react", within="(0, inf)")
 
     def on_arrival(self, x, seen):
+        """The time above the target grows, then the count; both fall back below it."""
         high = seen.queue / seen.capacity > self.target
         dropping = high & (x.above > self.interval)
         ramp = seen.elapsed * ops.sqrt(ops.maximum(x.count, 1.0)) / self.interval
@@ -25,10 +26,12 @@ class CoDel(AbstractQueueLaw):
         )
 
     def signal(self, x, seen):
+        """The share of the packets that gives this rate of signals."""
         rate = ops.sqrt(ops.maximum(x.count, 1e-9)) / self.interval
         high = seen.queue / seen.capacity > self.target
         p = ops.where(high & (x.above > self.interval), rate / seen.capacity, 0.0)
         return Signal(mark=ops.clip(p, 0.0, 1.0))
 
     def breakpoints(self, x, queue):
+        """Signals begin when the delay has been above the target for an interval."""
         return (x.above - self.interval,)
