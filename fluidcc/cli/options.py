@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import math
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -390,4 +391,4 @@ def check_file(option: str, path: Path, endings: Sequence[str], faults: Faults) 
 
 def command_line() -> str:
     """The command as it was typed."""
-    return " ".join(["fluidcc", *sys.argv[1:]])
+    return shlex.join(["fluidcc", *sys.argv[1:]])

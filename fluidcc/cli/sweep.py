@@ -85,6 +85,9 @@ def _prepare(
     faults: Faults, verb: str | None, scenario: str | None, changes: Any, over: Any, json: bool,
     out: Path | None, shared: Mapping[str, Any],
 ) -> Task:  # fmt: skip
+    if verb not in SWEPT and scenario in SWEPT:
+        faults.add("sweep", "", f"the verb first: fluidcc sweep {scenario} {verb} ...", f"{verb!r}")
+        faults.finish()
     if verb not in SWEPT:
         close = nearest(verb or "", list(SWEPT), 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""

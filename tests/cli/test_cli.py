@@ -196,6 +196,8 @@ def test_failed_points_are_named(run, tmp_path):
 
 
 def test_every_fault_is_told_at_once(run):
+    code, _, err = run("sweep", SLOW, "equilibrium", *GRID)
+    assert code == 2 and f"expected the verb first: fluidcc sweep equilibrium {SLOW} ..." in err
     code, _, err = run("sweep", "equilibriun", "--workers", "x", "--scheduler", "tcp://a:1")
     assert code == 2
     for text in (
