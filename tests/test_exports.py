@@ -345,5 +345,5 @@ def test_networks_and_sweeps_print_as_tables():
     assert r"\toprule" in net.to_latex()
     lines = repr(grid).splitlines()
     assert ["link.delay", "[s]", "status"] in [line.split()[:3] for line in lines[:6]]
-    assert lines[-2].startswith("regular: all increases and decreases balance")
+    assert lines[-2].startswith("regular: increases and decreases balance")
     assert lines[-1].startswith("failed at link.delay = -1")

@@ -206,7 +206,7 @@ def equilibrium(net: Network) -> Equilibrium:
     --------
     >>> import fluidcc as fc
     >>> fc.equilibrium(fc.load("hollot2001/slow"))  # doctest: +NORMALIZE_WHITESPACE
-    Equilibrium: regular
+    Equilibrium: regular (increases and decreases balance)
     Links
     link        queue [packet]  queueing_delay [ms]  average [packet]  mark_probability  utilization
     bottleneck           194.4                51.84             194.4         0.0080727            1

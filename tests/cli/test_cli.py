@@ -152,7 +152,7 @@ def test_a_sweep_is_written_and_taken_up_again(run, tmp_path):
     code, out, err = run(*words)
     assert (code, err) == (0, "") and out.startswith("6 points\n")
     assert out.endswith("6 points, 0 failed: grid.nc\n") and out.count("regular ") == 6
-    assert "\nregular: all increases and decreases balance" in out
+    assert "\nregular: increases and decreases balance" in out
     with xr.open_dataset(tmp_path / "grid.nc", engine="h5netcdf") as data:
         data.load()
     expected = fc.sweep(

@@ -51,7 +51,7 @@ _MANY = 6  # most round trips of a group that are shown one per line
 
 
 MEANINGS = {
-    "regular": "all increases and decreases balance, on no jump of a rule",
+    "regular": "increases and decreases balance",
     "continuum": "there are many equilibria side by side, and one of them is shown",
     "nonsmooth": "the model switches during the cycle, as where a queue runs empty",
 }
