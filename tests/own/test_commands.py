@@ -55,7 +55,7 @@ def test_files_bring_their_laws_for_one_command(run, here, name):
                     next(iter(tables["flows"].values()))["window"]["law"])  # fmt: skip
     assert own_laws() == []
     code, _, err = run(*words, heavy=False)
-    assert code == 2 and f"or a law that is added (--law-file FILE)" in err
+    assert code == 2 and "or a law that is added (--law-file FILE)" in err
     assert f'got "{name}"' in err
     listed = run("list", "laws", "--json", "--law-file", f"{name}.py", heavy=False)[1]
     assert any(name in laws for laws in json.loads(listed)["laws"].values())
