@@ -190,7 +190,8 @@ def unbalanced(
         return (
             f"a rule of {owner} jumps at the queue found ({_queues(op)} packets), by "
             f"{rows.jump[jumps]:.3g} per second: its equations differ on the two sides, and there "
-            "is no linearisation"
+            "is no linearisation; flows with windows of their own do not jump all at once (closure "
+            "= 'population')"
         ), rows
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
