@@ -199,8 +199,9 @@ def unbalanced(
         name, value = _names(net, op)[worst], f"{rows.value[worst]:.3g}"
         moves = worst < len(rows.value) - _wires(net)
         does = f"still changes, by {value} per second" if moves else f"is off by {value}"
-        size = f"(the largest term of its equation is {rows.scale[worst]:.3g})"
-        return f"{_unconfirmed(op)}: {name} {does} {size}", rows
+        scale = rows.scale[worst]
+        size = f" (the largest term of its equation is {scale:.3g})" * bool(scale > 0)
+        return f"{_unconfirmed(op)}: {name} {does}{size}", rows
     for k, excess in enumerate(rows.excess):
         if not excess <= _BALANCED:
             by = f"{excess:.3g} of the capacity"
