@@ -4,10 +4,15 @@ optional dependencies.
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _LONGEST = 200  # characters of a name or value in a message
 _LISTED = 1500  # characters of the expected form, which may list names
@@ -150,6 +155,74 @@ MEANT: Mapping[str, str] = {
 }
 """Public names by the words of theory and of other programs that people try in their place."""
 
+ARGUMENTS: Mapping[str, Sequence[str]] = {
+    name: words.split()
+    for name, words in {
+        "until": "duration time t_end tend t_stop end stop end_time stop_time t_max tmax length"
+        " horizon sim_time simtime simulation simulation_time run_time",
+        "warmup": "warm_up transient burn_in discard skip",
+        "seeds": "seed nseeds n_seeds num_seeds runs n_runs repetitions replications random_state",
+        "sample": "sampling sample_time sample_interval sampling_interval",
+        "step": "dt time_step timestep",
+        "mesh": "dt step time_step timestep solver method",
+        "low": "lo lower start minimum", "high": "hi upper stop maximum",
+        "vary": "variables params parameters design",
+        "maximize": "maximise max objective goal", "minimize": "minimise min cost objective",
+        "subject_to": "constraint constraints st such_that",
+        "over": "wrt with_respect_to by grid axes sweep params parameters",
+        "of": "quantity output", "verb": "function func command",
+        "levels": "engines models kinds",
+        "workers": "jobs n_jobs njobs cores processes n_workers threads",
+        "changes": "params parameters values",
+        "set": "param parameter p", "json": "format",
+        "out": "output o save csv export", "plot": "fig figure image png pdf plt draw",
+        "law_file": "laws plugin", "quiet": "silent", "trace": "trace_file log pcap events",
+    }.items()
+}  # fmt: skip
+"""Arguments of functions and options of commands, and the words that people try in their place."""
+
+
+def argument(word: str, own: Sequence[str]) -> tuple[str, ...]:
+    """Which of a function's or a command's `own` arguments a word means; empty if none."""
+    folded = word.replace("-", "_").lower()
+    meaning = (name for name in own if folded in ARGUMENTS.get(name, ()))
+    return tuple(meaning) or nearest(folded, own, 1, least=ALIKE)
+
+
+def answers(function: Callable[P, T]) -> Callable[P, T]:
+    """Answer a call that does not fit a function with the arguments that it takes."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            return function(*args, **options)
+        except TypeError:
+            if fault := _misuse(function, args, options):
+                raise TypeError(str(fault)) from None
+            raise
+
+    return call
+
+
+def _misuse(function: Any, args: Any, options: Mapping[str, Any]) -> Fault | None:
+    """The fault of a call whose arguments do not fit; None if they do."""
+    signature = inspect.signature(function)
+    known, name = signature.parameters, function.__name__
+    named = [each.name for each in known.values() if each.kind is each.KEYWORD_ONLY]
+    plain = [each for each in known if each not in named]
+    form = f"{name}({', '.join([*plain, *(['*'] if named else ()), *named])})"
+    for word in (word for word in options if word not in known):
+        free = [each for each in known if each not in options]
+        return Fault(name, "", f"arguments of {form}", f"{word!r}", argument(word, free))
+    try:
+        signature.bind(*args, **options)
+    except TypeError as error:
+        got = str(error).replace("missing a required argument: ", "none for ")
+        got = f"{len(args)} arguments without a name" if len(args) > len(plain) else got
+        return Fault(name, "", form, got)
+    return None
+
+
 ALIKE = 0.8
 """Similarity from which on a word is a misspelt one."""
 
@@ -199,10 +272,13 @@ class Suggests:
 
 
 _WORDS = {
-    "N": "n", "C": "capacity", "R": "rtt", "p": "mark_probability", "q": "queue", "W": "window",
-    "w": "window", "x": "rate", "cwnd": "window", "loss": "mark_probability", "time": "t",
-    "to_dataset": "to_xarray", "to_dataframe": "to_pandas", "df": "to_pandas", "savefig": "save",
-    "eigenvalues": "roots", "poles": "roots", "bandwidth": "capacity", "flow_count": "n",
+    "N": ["n"], "C": ["capacity"], "R": ["rtt"], "p": ["mark_probability"], "q": ["queue"],
+    "W": ["window"], "w": ["window"], "x": ["rate"], "cwnd": ["window"], "t": ["time", "times"],
+    "loss": ["mark_probability"], "time": ["t", "times"], "df": ["to_pandas"],
+    "eigenvalues": ["roots"], "poles": ["roots"], "bandwidth": ["capacity"], "flow_count": ["n"],
+    "pm": ["phase_margin"], "gm": ["gain_margin"], "dm": ["delay_margin"], "show": ["plot"],
+    "omega": ["frequency"], "w_gc": ["gain_crossover"], "to_json": ["to_dict"],
+    "print": ["tables"], "summary": ["tables"],
 }  # fmt: skip
 """Attributes of results and networks by symbols and by words of other programs."""
 
@@ -210,8 +286,15 @@ _WORDS = {
 def _attribute(thing: Any, name: str) -> str:
     """The attribute that a name means, as Python writes it; empty if there is none like it."""
     known = dict(_attributes(thing))
-    close = [name, *filter(None, [_WORDS.get(name)])]
-    close += nearest(name, list(known), 1) if len(name) > 1 else ()
+    for kind in ("link", "flow"):
+        if name in (names := getattr(thing, f"{kind}_names", ())):
+            return f"{kind}s[{names.index(name)}]"
+    meaning = MEANT.get(name, "").removeprefix("Result.")
+    close = [name, *_WORDS.get(name.lower() if len(name) > 1 else name, ()), meaning]
+    if len(name) > 1:
+        close += nearest(name, list(known), 1, least=ALIKE)
+        close += [other for other in known if name.lower() in other.split("_")]
+        close += nearest(name, list(known), 1, least=0.7)
     return next((known[other] for other in close if other in known), "")
 
 

@@ -11,10 +11,9 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple
 
-T = TypeVar("T")
-P = ParamSpec("P")
+from fluidcc.errors import P, T, answers
 
 
 class Progress(float):
@@ -144,7 +143,11 @@ def listening(show: Callable[[float], object] | None) -> Iterator[None]:
 
 
 def reporting(verb: Callable[P, T]) -> Callable[P, T]:
-    """Let a verb's `progress` take what is reported while it runs; the last share is 1."""
+    """Let a verb's `progress` take what is reported while it runs; the last share is 1. Arguments
+    that it does not have are answered.
+    """
+
+    answered = answers(verb)
 
     @functools.wraps(verb)
     def call(*args: P.args, **options: P.kwargs) -> T:
@@ -156,7 +159,7 @@ def reporting(verb: Callable[P, T]) -> Callable[P, T]:
             own = now._replace(free=False) if now is not None and now.free else None
             before = _now.set(own)
             try:
-                found = verb(*args, **options)
+                found = answered(*args, **options)
                 if own is not None and own.listener.last < own.high:
                     report(1.0)
             finally:

@@ -27,6 +27,7 @@ from fluidcc.analysis.operating_point import (
 )
 from fluidcc.analysis.population import why_no_population
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, SMALLEST_WINDOW, per_flow
+from fluidcc.errors import answers
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal, queueing_delay
 from fluidcc.model.advice import advice
 from fluidcc.model.delays import path_delay, round_trip
@@ -186,6 +187,7 @@ def without(eq: Equilibrium) -> str:
     return ", and ".join(reasons) or "a loss closure gives windows at equilibrium only"
 
 
+@answers
 def equilibrium(net: Network) -> Equilibrium:
     """The equilibrium of a network, to about 12 digits.
 

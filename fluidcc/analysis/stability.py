@@ -35,7 +35,7 @@ from fluidcc.analysis.margins import (
 from fluidcc.analysis.population_loop import NoLoop, PopulationLoop, find_loop
 from fluidcc.analysis.roots import Roots, critical, rightmost_roots
 from fluidcc.analysis.scan import equilibrium_of
-from fluidcc.errors import extra
+from fluidcc.errors import answers, extra
 from fluidcc.quantities import about, attributes
 from fluidcc.result import Result
 
@@ -182,6 +182,7 @@ def _known(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+@answers
 def stability(net: Model, *, roots: int = 6, certify: bool = False) -> Stability:
     """Rightmost roots, certified count of unstable roots and margins at a network's equilibrium.
 

@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from fluidcc.errors import answers
 from fluidcc.result import WIDTH, Result, View
 from fluidcc.results.axes import narrow, wrapped
 from fluidcc.results.export import network_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _LEAST = 2.0  # inch
 
 
+@answers
 def plot(*results: Any, width: float = WIDTH) -> Figure:
     """Draw results below each other, under the title of the scenario unless they are narrow.
 

@@ -127,11 +127,10 @@ def _read_link(reader: Reader, key: str, raw: Any) -> dict[str, Any]:
     values |= reader.fields(table, key, described, size)
     if "capacity" not in table:
         reader.missing(f"{key}.capacity", described["capacity"])
-    queue = table.get("queue")
-    if isinstance(queue, dict):
-        values["queue"] = reader.law(queue, f"{key}.queue", "queue", size)
+    if "queue" in table:
+        values["queue"] = reader.law_or_name(table["queue"], f"{key}.queue", "queue", size)
     else:
-        reader.fault(f"{key}.queue", 'a table such as { law = "droptail" }', got(queue))
+        reader.fault(f"{key}.queue", 'a table such as { law = "droptail" }', "nothing")
     for name, cls in (("initial", LinkInitial), ("voice", Voice)):
         if name in table:
             values[name] = reader.record(table[name], f"{key}.{name}", cls, size)
@@ -313,6 +312,8 @@ def _start(reader: Reader, raw: Any, key: str, count: int) -> Any:
 
 def _links_passed(reader: Reader, route: Any, key: str, links: list[str]) -> Any:
     """Indices of the links that a list names, each once."""
+    if isinstance(route, str):
+        return reader.fault(key, "a list of names of links", got(route), [f"[{got(route)}]"])
     if not isinstance(route, list) or not 0 < len(route) <= max(len(links), 100):
         return reader.fault(key, "a list of names of links", got(route))
     names = [reader.word(name, f"{key}[{k}]", links) for k, name in enumerate(route)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fluidcc import bundled
-from fluidcc.errors import Fault, ScenarioError, nearest, with_type
+from fluidcc.errors import Fault, ScenarioError, answers, nearest, with_type
 from fluidcc.folders import read_file
 from fluidcc.scenario.build import build
 from fluidcc.scenario.network import Network
@@ -53,6 +53,7 @@ def loads(text: str, *, where: str = "scenario") -> Network:
     return build(parsed(text, where), where)
 
 
+@answers
 def load(scenario: str | os.PathLike[str]) -> Network:
     """The network of a scenario: a bundled one by its name (``misra2003/mixed``), or a file.
 

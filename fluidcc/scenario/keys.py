@@ -5,13 +5,14 @@ own; and the spelling of concepts that others call by another key.
 
 import dataclasses
 import functools
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fluidcc.errors import nearest
+from fluidcc.errors import ARGUMENTS, nearest
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import ENGINES, EVENTS, infos
 from fluidcc.laws.registry import LAWS
@@ -126,7 +127,25 @@ ELSEWHERE: Mapping[str, tuple[str, str]] = MappingProxyType(
 """Concepts that others call by another key or law: the key here, and how it is spelt. Some names
 have a place before them: ``flows.delay`` of a table, ``feedback=ecn`` of a kind of laws."""
 
-RUN = {"duration", "until", "time", "simulation", "warmup", "seed", "seeds", "step", "sample"}
+_AROUND = re.compile(r"^(?:ns3::|net[._]ipv[46][._])?(?:tcp)?|(?:queuedisc)$")
+"""What other programs put around a name, in small letters and without ``_``."""
+
+
+def _bare(name: str) -> str:
+    """A name in small letters without what does not distinguish it."""
+    return re.sub(r"[-_ ]", "", name.casefold())
+
+
+_BARE = {
+    f"{place}{mark}{_bare(own)}": spelling
+    for name, (_, spelling) in ELSEWHERE.items()
+    for place, mark, own in [re.match(r"(?:(\w+)([.=]))?(.*)", name).groups("")]  # pyright: ignore
+}
+
+RUN = {
+    word for name in ("until", "warmup", "seeds", "step", "sample")
+    for word in (name, *ARGUMENTS[name]) if word not in ELSEWHERE
+}  # fmt: skip
 """What belongs to a run and not to a scenario."""
 
 
@@ -134,15 +153,26 @@ def spelling_of(name: str, known: Sequence[str] = (), place: str = "") -> str:
     """How a concept that others call by this name is spelt here; empty for other names, and for one
     that is next to a `known` name, as if mistyped.
 
-    The `place` is ``links.`` or ``flows.`` of a key, or the kind of a law by its name: ``queue=``.
+    The `place` is ``links.`` or ``flows.`` of a key, the last part of a deeper one (``queue.``), or
+    a key by its value: ``queue=``.
     """
-    asked = name.casefold().replace("-", "_")
-    if nearest(asked, known, 1, least=_MISTYPED):
-        return ""
-    if asked in RUN and not place.endswith("="):
-        return "times and seeds of a run as options, such as --until 60 (until=60 in Python)"
-    names = (f"{place}{asked}", *(() if place.endswith("=") else (asked,)))
-    return next((ELSEWHERE[each][1] for each in names if each in ELSEWHERE), "")
+    folded = name.casefold().replace("-", "_")
+    bare, ours = _bare(name), {_bare(own): own for own in known}
+    inner = _AROUND.sub("", bare)
+    for asked in dict.fromkeys((bare, inner)):
+        if asked in ours:
+            return "" if asked == bare else f'"{ours[asked]}"'
+        if place and (own := _BARE.get(f"{place}{asked}")):
+            return own
+        if nearest(folded if asked == bare else asked, known, 1, least=_MISTYPED):
+            return ""
+        if place.endswith("="):
+            continue
+        if folded in RUN:
+            return "times and seeds of a run as options, such as --until 60 (until=60 in Python)"
+        if asked in _BARE:
+            return _BARE[asked]
+    return ""
 
 
 @functools.lru_cache(maxsize=4)

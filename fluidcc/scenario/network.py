@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fluidcc.errors import Fault, ScenarioError, Suggests, with_type
+from fluidcc.errors import Fault, ScenarioError, Suggests, T, nearest, with_type
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
     AbstractEstimator,
@@ -264,6 +264,39 @@ class Flows(Suggests, Module):
                 vars(self)[name] = getattr(self, name) * np.ones(shape)
 
 
+class Parts(tuple[T, ...]):
+    """The links or the groups of a network in their order, each by its index or its name."""
+
+    field = ""
+    names: tuple[str, ...] = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        """One of them; raises KeyError, with the nearest, for a name that none has."""
+        if isinstance(key, str) and key not in self.names:
+            expected = f"one of {', '.join(map(repr, self.names))}, or an index"
+            raise KeyError(
+                str(Fault(self.field, "", expected, repr(key), nearest(key, self.names, 1)))
+            )
+        return super().__getitem__(self.names.index(key) if isinstance(key, str) else key)
+
+
+class _Named:
+    """The field of a network that reads its links or groups as `Parts`; trees have a tuple."""
+
+    def __init__(self, field: str, names: str) -> None:
+        self.field, self.names = field, names
+
+    def __get__(self, net: Any, cls: Any = None) -> Any:
+        if net is None:
+            return self
+        parts: Any = Parts(vars(net)[self.field])
+        parts.field, parts.names = self.field, vars(net)[self.names]
+        return parts
+
+    def __set__(self, net: Any, value: Any) -> None:
+        vars(net)[self.field] = tuple(value)
+
+
 class Network(Shown, Module):
     """Links and groups of flows, by name, with the choices that the fluid model leaves open.
 
@@ -318,6 +351,10 @@ class Network(Shown, Module):
                     f"flows.{name}.reverse_delay: expected a number, or {len(flows.route)} for the "
                     f"links of the route, got an array of shape {back}"
                 )
+
+
+setattr(Network, "links", _Named("links", "link_names"))  # noqa: B010
+setattr(Network, "flows", _Named("flows", "flow_names"))  # noqa: B010
 
 
 def require_network(value: object) -> None:

@@ -7,7 +7,7 @@ of typed values are collected.
 import math
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, overload
 
@@ -47,6 +47,13 @@ _UNITS: dict[str, tuple[str, Fraction]] = {
     "%": ("1", Fraction(1, 100)),
 }
 _MADE_FROM = {"packet": "B", "packet/s": "B/s", "bit/s": "B/s"}
+_SPELT = {
+    "s": "sec secs second seconds", "ms": "msec msecs millisecond milliseconds",
+    "us": "usec usecs microsecond microseconds", "min": "minute minutes", "h": "hour hours",
+    "packet": "p pkg", "packet/s": "pps p/s",
+}  # fmt: skip
+_SPELT_BITS = re.compile(r"([kKmMgG])(?:b|[bB]its?)?(?:/s|ps)?")
+"""Units by the words, and rates in bits by the letters, of others."""
 _EXAMPLES = {
     "s": '"88 ms"',
     "B": '"1000 B"',
@@ -84,7 +91,19 @@ def _close(text: str, unit: str) -> tuple[str, ...]:
     pointed = _COMMA.sub(r"\1.\2", text.strip())
     if pointed != text.strip() and pointed.count(".") == 1:
         return (pointed,)
-    return (f"{pointed} {unit}",) if _BARE.fullmatch(pointed) and unit in _UNITS else ()
+    if not _BARE.fullmatch(pointed):
+        return ()
+    return (f"{pointed} {unit}",) if unit in _UNITS else (pointed,) if unit in ("", "1") else ()
+
+
+def _spelt(name: str, fitting: Sequence[str]) -> tuple[str, ...]:
+    """The unit among the `fitting` that others spell in another way, else the nearest one."""
+    folded = name.casefold()
+    found = [unit for unit, words in _SPELT.items() if folded in words.split()]
+    if bits := _SPELT_BITS.fullmatch(name):
+        prefix = {"k": "k", "m": "M", "g": "G"}[bits[1].casefold()]
+        found += [f"{prefix}bit/s", f"{prefix}bit"]
+    return tuple(unit for unit in found if unit in fitting)[:1] or nearest(name, fitting, 1)
 
 
 def read(value: Any, unit: str, packet_size: float | None = None) -> float:
@@ -116,7 +135,7 @@ def read(value: Any, unit: str, packet_size: float | None = None) -> float:
     number, name = Fraction(match[1]), match[2]
     if name not in _UNITS:
         fitting = [u for u, (base, _) in _UNITS.items() if base in (unit, _MADE_FROM.get(unit))]
-        raise UnitError(kind(unit), _close(value, unit) or nearest(name, fitting, 1))
+        raise UnitError(kind(unit), _close(value, unit) or _spelt(name, fitting))
     base, factor = _UNITS[name]
     if base == unit:
         return _float(number * factor, unit)

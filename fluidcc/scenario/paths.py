@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.errors import Fault, ScenarioError, nearest
+from fluidcc.errors import Fault, ScenarioError, answers, nearest
 from fluidcc.laws.parameters import Info, infos
 from fluidcc.module import rebuild, structure
 from fluidcc.ops import is_tracer
@@ -96,9 +96,9 @@ def _settable(net: Network, values: Tables, path: str) -> bool:
 def _wrong_path(net: Network, path: str, where: str) -> Fault:
     known = list(paths(net))
     name, lasts = path.split(".")[-1], sorted({p.split(".")[-1] for p in known})
-    kind = full_path(net, path).partition(".")[0]
+    kind, *inner = full_path(net, path).split(".")
     own = [p.split(".")[-1] for p in known if p.startswith(f"{kind}.")] or lasts
-    if spelling := spelling_of(name, own, f"{kind}."):
+    if spelling := spelling_of(name, own, f"{inner[-2] if inner[2:] else kind}."):
         return Fault(where, path, spelling, "no such path")
     known += [p for p in (_short(net, known_path) for known_path in known) if p]
     close = nearest(path, known) or nearest(full_path(net, path), known)
@@ -114,6 +114,7 @@ def _short(net: Network, path: str) -> str:
     return ".".join([kind[:-1], *rest[1:]]) if len(_names(net).get(kind, ())) == 1 else ""
 
 
+@answers
 def replace(net: Network, changes: Mapping[str, Any], *, where: str = "replace") -> Network:
     """The network with some parameters changed.
 

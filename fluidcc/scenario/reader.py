@@ -15,6 +15,7 @@ from fluidcc.laws.registry import BASES as ADDABLE
 from fluidcc.laws.registry import LAWS
 from fluidcc.scenario import parsing
 
+_TYPES = ("type", "name", "kind", "aqm", "algorithm", "discipline")  # for the key `law`
 _NEEDS = re.compile(r"^\w+ needs ")  # how the message of a law begins
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: control characters
 _FAULTS = 200  # most that are reported for one scenario
@@ -118,7 +119,7 @@ class Reader:
         from fluidcc.scenario.keys import answer_to  # it knows what is read here
 
         names, (kind, *inner) = list(known), key.split(".")
-        place = f"{kind}." if len(inner) == 1 else ""
+        place = f"{inner[-1] if inner[1:] else kind}." if inner else ""
         for name in (name for name in raw if name not in names):
             expected = answer_to(name, names, place)
             close = () if expected else nearest(name, names, 1)
@@ -135,6 +136,10 @@ class Reader:
         try:
             value = parsing.read(raw, info.unit, packet_size)
         except parsing.UnitError as error:
+            from fluidcc.scenario.keys import spelling_of  # it knows what is read here
+
+            if isinstance(raw, str) and (own := spelling_of(raw, (), f"{key.split('.')[-1]}=")):
+                return self.fault(key, own, got(raw))
             expected, changes = str(error), 'schedule = [{ at = "20 s", capacity = ... }] of links'
             if isinstance(raw, list) and key.startswith("links."):
                 expected = f"{expected}; changes in time are {changes}"
@@ -242,7 +247,9 @@ class Reader:
         if "law" in table:
             return self.law_named(table["law"], f"{key}.law", kind)
         listed = ", ".join(f'"{n}"' for n in self.laws[kind])
-        return self.fault(f"{key}.law", f"one of {listed}", "nothing")
+        named = [name for name in _TYPES if isinstance(table.get(name), str)]
+        close = [f"law = {got(table[name])}" for name in named]
+        return self.fault(f"{key}.law", f"one of {listed}", named[0] if named else "nothing", close)
 
     def check_keys(
         self, raw: Mapping[str, Any], key: str, chosen: Mapping[str, Any], *named: str

@@ -199,6 +199,7 @@ def read_sender_laws(
         Bytes in a packet of the first link of the route.
     """
     at, raw = f"{key}.window", table.get("window")
+    raw = {"law": raw} if isinstance(raw, str) else raw
     feedback, feedback_table = table.get("feedback", Flows.feedback.name), {}
     if isinstance(feedback, dict):
         feedback_table, feedback = feedback, reader.law_of(feedback, f"{key}.feedback", "feedback")
