@@ -176,7 +176,7 @@ ARGUMENTS: Mapping[str, Sequence[str]] = {
         "changes": "params parameters values",
         "set": "param parameter p", "json": "format",
         "out": "output o save csv export", "plot": "fig figure image png pdf plt draw",
-        "law_file": "laws plugin", "quiet": "silent", "trace": "trace_file log pcap events",
+        "law_file": "law laws plugin", "quiet": "silent", "trace": "trace_file log pcap events",
     }.items()
 }  # fmt: skip
 """Arguments of functions and options of commands, and the words that people try in their place."""

@@ -146,7 +146,6 @@ def reporting(verb: Callable[P, T]) -> Callable[P, T]:
     """Let a verb's `progress` take what is reported while it runs; the last share is 1. Arguments
     that it does not have are answered.
     """
-
     answered = answers(verb)
 
     @functools.wraps(verb)

@@ -25,7 +25,7 @@ USAGE = [
     (["plot", SLOW], ["Did you mean the option --plot of a command?"]),
     (["--verison"], ["--verison", "--version"]),
     (["equilibrium"], ["Missing argument 'scenario'", "fluidcc equilibrium -h"]),
-    (["equilibrium", SLOW, "extra"], ["unexpected extra argument", "extra"]),
+    (["equilibrium", SLOW, "extra"], ["expected no further word, got 'extra'"]),
     (["simulate", SLOW, "--util", "5"], ["got '--util'; did you mean '--until'?"]),
     (["simulate", SLOW, "--until"], ["'--until' requires an argument"]),
     (["equilibrium", SLOW, "--json=yes"], ["'--json' does not take a value"]),
@@ -74,7 +74,12 @@ GRIDS = [
     ("flow.n=10:20", ["flow.n: expected A:B:STEP or v1,v2,..., got '10:20'"]),
     ("flow.n=20:10:1", ["expected A <= B and STEP > 0, got '20:10:1'"]),
     ("flow.n=1:1e9:1", ["flow.n: expected at most 100000 points"]),
-    ("flow.n=10..20", ['flow.n: expected a number, got "10..20"']),
+    ("flow.n=10..20", ["got '10..20'; did you mean 'flow.n=10:20:STEP'?"]),
+    (
+        "flow.n=[1,2,3]",
+        ["flow.n: expected A:B:STEP or v1,v2,..., got '[1,2,3]'; did you mean 'flow.n=1,2,3'?"],
+    ),
+    ("flow.n=ten", ['flow.n: expected a number, got "ten"']),
 ]
 OPTIONS = [
     (["equilibrium", SLOW, "--out", "no/x.nc"], ["a file in a folder that exists"]),
@@ -84,7 +89,20 @@ OPTIONS = [
     (["packets", SLOW, "--until", "1e10"],
      ["--until: expected a time in (0, 1e+09] s, got '1e10'"]),
     (["packets", SLOW, "--duration", "9"],
-     ["as options, such as --until 60 (until=60 in Python), got '--duration'"]),
+     ["option such as --until (End of the run [s]), got '--duration'; did you mean '--until'?"]),
+    (["packets", SLOW, "--seed", "3"], ["got '--seed'; did you mean '--seeds'?"]),
+    (["packets", SLOW, "--seeds", "1-5"], ["such as 7,9, got '1-5'; did you mean '5'?"]),
+    (["packets", SLOW, "--time", "9"], ["got '--time'; did you mean '--until'?"]),
+    (["packets", SLOW, "-o", "x.nc"], ["got '-o'; did you mean '--out'?"]),
+    (["packets", SLOW, "--flow.n", "9"], ["did you mean '--set flow.n=VALUE'?"]),
+    (["packets", SLOW, "flow.n=9"], ["got 'flow.n=9'; did you mean '--set flow.n=9'?"]),
+    (["simulate", SLOW, "--figure", "x.png"], ["got '--figure'; did you mean '--plot'?"]),
+    (["compare", SLOW, "--levels", "fluid,packets"],
+     ["some of mean, population, trains, packets, got 'fluid'; did you mean 'mean'?"]),
+    (["crossings", SLOW, "flow.n", "5", "50"], ["got '5 50'; did you mean 'flow.n=5:50'?"]),
+    (["crossings", SLOW, "flow.n=5,50"], ["PATH=LO:HI, got 'flow.n=5,50'; did you mean 'flow.n=5"]),
+    (["boundary", SLOW, "flow.n", "5", "50", "link.queue.p_max", "0.1", "1"],
+     ["two ranges PATH=LO:HI, got 6; did you mean 'flow.n=5:50 link.queue.p_max=0.1:1'?"]),
     (["packets", SLOW, "--until", "9", "--warmup", "9"], ["a time before --until (9 s)"]),
     (["packets", SLOW, "--seeds", "9" * 5000], ["a whole number", "(5002 characters)"]),
     (["show", SLOW, "--set", "flow.n=1", "--set", "flows.tcp.n=2"],
@@ -136,7 +154,10 @@ OPTIONS = [
     ([*BEST, "--maximize", "phase_margn"], ["--maximize: phase_margn", "'phase_margin'"]),
     ([*BEST, "--maximize", "queue", "--minimize", "queue"], ["--minimize QUANTITY, got both"]),
     ([*BEST, "--maximize", "phase_margin", "--subject-to", "queue < 3"],
-     ["--subject-to: expected QUANTITY >= NUMBER or QUANTITY <= NUMBER, got 'queue < 3'"]),
+     ["--subject-to: expected QUANTITY >= NUMBER or QUANTITY <= NUMBER, got 'queue < 3'; did you mean "
+      "'queue <= 3'?"]),
+    ([*BEST, "--maximize", "phase_margin", "--subject-to", "10 >= queue"],
+     ["got '10 >= queue'; did you mean 'queue <= 10'?"]),
     (["check-bounds", SLOW, "--only", "bounded"],
      ["the name of a bound", "did you mean 'ecn_mod.boun"]),
     (["figures", "becm"], ["did you mean 'becn'"]),
@@ -259,7 +280,8 @@ def test_what_editors_put_before_text_does_not_matter(run, tmp_path):
 
 def test_milliseconds_taken_for_seconds_are_noted(run):
     code, _, err = run("show", SLOW, "--set", "flow.rtt=80", heavy=False)
-    said = "note: flows.tcp: its round trip takes 80 s; in a scenario plain numbers are seconds\n"
+    seconds = "plain numbers are seconds"
+    said = f'note: flows.tcp.rtt is 80 s: {seconds} ("80 ms" for milliseconds)\n'
     assert (code, err) == (0, said)
 
 
@@ -293,6 +315,18 @@ MISTAKES = [
     (lambda: fc.load(42), TypeError, "load: expected a scenario's name or a file, got 42 (int)"),
     (lambda: fc.loads(42), TypeError, "loads: expected the text of a scenario, got 42 (int)"),
     (lambda: fc.load("slow"), fc.ScenarioError, f"did you mean '{SLOW}'?"),
+    (lambda: fc.simulate(NET, t_end=3), TypeError, "got 't_end'; did you mean 'until'?"),
+    (lambda: fc.simulate(NET, 3), TypeError, "mesh, progress), got 2 arguments without a name"),
+    (lambda: fc.simulate_packets(NET, until=5, seed=3), TypeError, "'seed'; did you mean 'seeds'?"),
+    (lambda: fc.optimize(NET, W_Q, maximise="queue"), TypeError, "did you mean 'maximize'?"),
+    (lambda: fc.crossings(NET, "link.queue.w_q", lo=1e-6), TypeError, "'lo'; did you mean 'low'?"),
+    (lambda: fc.crossings(NET, "link.queue.w_q", 1e-6), TypeError, "got none for 'high'"),
+    (lambda: fc.equilibrium(NET, n=3), TypeError, "arguments of equilibrium(net), got 'n'"),
+    (lambda: NET.links["bottlneck"], KeyError, "links: expected one of 'bottleneck', or an index"),
+    (lambda: NET.tcp, AttributeError, "did you mean flows[0]?"),
+    (lambda: fc.equilibrium(NET).to_csv, AttributeError, "did you mean save?"),
+    (lambda: fc.stability(NET).pm, AttributeError, "did you mean phase_margin?"),
+    (lambda: fc.stability(NET).phase, AttributeError, "did you mean phase_"),
     (lambda: fc.equilibrum, AttributeError, "did you mean 'equilibrium'?"),
     network(lambda: fc.equilibrium(SLOW)),
     network(lambda: fc.sweep(SLOW, {"flow.n": [3]}, fc.equilibrium)),

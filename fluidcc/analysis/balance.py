@@ -198,10 +198,9 @@ def unbalanced(
     if not over[worst] <= 1:
         name, value = _names(net, op)[worst], f"{rows.value[worst]:.3g}"
         moves = worst < len(rows.value) - _wires(net)
-        does = f"still changes, by {value} per second" if moves else f"is off by {value}"
-        scale = rows.scale[worst]
-        size = f" (the largest term of its equation is {scale:.3g})" * bool(scale > 0)
-        return f"{_unconfirmed(op)}: {name} {does}{size}", rows
+        does = f"still changes, by {value} per second" if moves else f"misses its value by {value}"
+        size = f"where {rows.allowed[worst]:.2g} is allowed for rounding"
+        return f"{_unconfirmed(op)}: {name} {does}, {size}", rows
     for k, excess in enumerate(rows.excess):
         if not excess <= _BALANCED:
             by = f"{excess:.3g} of the capacity"
@@ -352,4 +351,4 @@ def _names(net: Network, op: OperatingPoint) -> list[str]:
     out += [
         f"the {part} of {name}" for k, name in enumerate(links) for part in signal_fields(net, k)
     ]
-    return out + [f"the pace of {name}" for name in links]
+    return out + [f"the pace of acknowledgements of {name}" for name in links]

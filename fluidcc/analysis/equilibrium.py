@@ -29,7 +29,7 @@ from fluidcc.analysis.population import why_no_population
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, SMALLEST_WINDOW, per_flow
 from fluidcc.errors import answers
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal, queueing_delay
-from fluidcc.model.advice import advice
+from fluidcc.model.advice import advice, milliseconds
 from fluidcc.model.delays import path_delay, round_trip
 from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.model.rates import interpret_signal, received, sender_change, touched
@@ -304,7 +304,8 @@ def _describe(
         fault = f"the search does not end: links still move by {moved:.1e} a round"
     faults = extremes(net) or ([fault] if fault else [])
     if faults:
-        message = "; ".join([*faults, *notes])
+        first = milliseconds(net)
+        message = "; ".join([*first, *faults, *(n for n in notes if n not in first)])
         return _undetermined(net, op, message)
     texts = [_link_advice(arrays, op, k, regime) for k, regime in enumerate(regimes)]
     texts += [_escape_advice(net, op, k) for k in range(len(regimes))]

@@ -37,6 +37,7 @@ from fluidcc.cli.options import (
     command_line,
     flag,
     prepare,
+    respelt,
     several,
     takes,
     word,
@@ -54,7 +55,7 @@ from fluidcc.cli.run import (
 from fluidcc.cli.sweep import sweep
 from fluidcc.cli.validation import check_law, figures, new_law, validate
 from fluidcc.cli.verbs import VERBS, make_command
-from fluidcc.errors import ALIKE, MEANT, Fault, ScenarioError, meant, nearest
+from fluidcc.errors import ALIKE, MEANT, Fault, ScenarioError, argument, meant, nearest
 from fluidcc.folders import BESIDE, own_folder
 from fluidcc.scenario.parsing import Faults
 
@@ -220,7 +221,7 @@ class Once(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words of the command."""
         try:
-            given = self.make_parser(ctx).parse_args(list(args))[2]
+            _, extra, given = self.make_parser(ctx).parse_args(list(args))
         except Exception as error:
             if type(error).__name__ != "NoSuchOption" or ctx.resilient_parsing:
                 raise
@@ -230,29 +231,50 @@ class Once(TyperCommand):
             Fault(option.opts[-1], "", "one value", f"{times}")
             for option, times in Counter(single).items() if times > 1
         ]  # fmt: skip
+        if extra and not faults:
+            faults = [self._extra(args, extra)]
         if faults and not ctx.resilient_parsing:
             raise ScenarioError(faults)
         return super().parse_args(ctx, args)
+
+    def _extra(self, args: list[str], extra: list[str]) -> Fault:
+        """The fault of words that the command has no place for."""
+        names, first = {str(p.name) for p in self.params}, args.index(extra[0])
+        close = respelt(args[max(first - 1, 0) : first + len(extra)], listed="along" not in names)
+        if "changes" in names and all("=" in word for word in extra):
+            close = (" ".join(f"--set {word}" for word in extra),)
+        return Fault(str(self.name), "", "no further word", f"{' '.join(extra)!r}", close)
 
     def _unknown(self, option: str) -> Fault:
         """The fault of an option that the command does not have."""
         from fluidcc.scenario.keys import RUN, answer_to
 
-        own = sorted({name for p in self.params for name in p.opts if name.startswith("--")})
+        own = {o[2:].replace("-", "_"): p for p in self.params for o in p.opts if o[:2] == "--"}
         word, name = option.lstrip("-").replace("-", "_"), str(self.name)
-        expected, close = f"an option among {', '.join(own)}", nearest(option, own, 1, least=ALIKE)
-        takers = [verb.name for verb in VERBS.values() if verb.command and word in verb.options]
+        listed = ", ".join(f"--{each.replace('_', '-')}" for each in sorted(own))
+        expected, meanings = f"an option among {listed}", argument(word, list(own))
+        close = tuple(f"--{each.replace('_', '-')}" for each in meanings)
+        takers = {verb.name: argument(word, list(verb.options)) for verb in VERBS.values()}
         meaning = nearest(word, list(MEANT), 1, least=ALIKE)
-        if not close and takers:
-            close = tuple(f"fluidcc {taker} {option}" for taker in takers)
-        elif not close and (answer := answer_to(word, ())):
+        if close:
+            help = str(vars(own[meanings[0]])["help"]).partition(". ")[0].rstrip(".")
+            expected = f"an option such as {close[0]} ({help})"
+        elif "." in word:
+            close = (f"--set {option.lstrip('-')}=VALUE",)
+        elif any(takers.values()):
+            close = tuple(
+                f"fluidcc {verb} --{found[0].replace('_', '-')}"
+                for verb, found in takers.items()
+                if found and VERBS[verb].command
+            )[:3]
+        elif answer := answer_to(word, ()):
             expected = answer if word in RUN else f"{answer} in the scenario (--set PATH=VALUE)"
-        elif not close and meaning:
+        elif meaning:
             command = _command(MEANT[meaning[0]]).strip("'")
             if command == name:
                 expected = f"no option for what `fluidcc {name}` answers anyway"
             else:
-                close = (f"fluidcc {command}",)
+                close = (command if " " in command else f"fluidcc {command}",)
         return Fault(name, "", expected, repr(option), close)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from fluidcc import bundled
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import read_standard_input, writable
 from fluidcc.results.export import DATA, PICTURES
-from fluidcc.scenario.parsing import Faults, count, seconds, value_of
+from fluidcc.scenario.parsing import NUMBER, Faults, count, seconds, value_of
 
 if TYPE_CHECKING:
     from fluidcc.scenario.network import Network
@@ -186,6 +187,11 @@ def prepare(
     net = loaded
     if loaded is not None and typed:
         net = faults.catch(replace, loaded, typed, where="--set")
+    if net is not None:
+        from fluidcc.model.advice import milliseconds
+
+        for line in milliseconds(net):
+            typer.echo(f"note: {line}", err=True)
     axes = _grid(over or (), net or loaded, faults, _MOST_CHUNKED if chunked else _MOST)
     for path in axes:
         _check_kept(net or loaded, {"--set": typed}, path, "--over", faults)
@@ -260,12 +266,36 @@ def _split(
     for text in texts:
         path, _, value = (part.strip() for part in text.partition("="))
         if not path or not value:
-            faults.add(option, "", form, f"{text!r}")
+            faults.add(option, "", form, f"{text!r}", respelt([text], listed="," in form))
         elif path in out:
             faults.add(option, path, "each path once", f"{text!r}")
         else:
             out[path] = value
     return out
+
+
+_PATH = re.compile(r"[A-Za-z]\w*(?:\.\w+)+")
+_BETWEEN = re.compile(r"\s*(?:\.\.+|[,;:]|(?<=[\d.])-|\bto\b|\s)\s*")
+
+
+def _numbers(text: str) -> list[str]:
+    """The numbers of a list or a range, whatever is between them; none if there is another word."""
+    parts = _BETWEEN.split(text.replace("range(", "").strip(" []()"))
+    return parts if all(map(NUMBER.fullmatch, parts)) else []
+
+
+def respelt(words: Iterable[str], *, listed: bool = False) -> tuple[str, ...]:
+    """Paths with the ends of their ranges as they are to be typed, from words with other marks
+    between these; values that are `listed` stay a list. Empty if there are no numbers.
+    """
+    text, found = " ".join(words), []
+    for path, rest in zip(_PATH.findall(text), _PATH.split(text)[1:], strict=True):
+        numbers, ends = _numbers(rest.lstrip("=: ")), re.search(r"range|\d(?:\.\.|:|-)\d", rest)
+        if len(numbers) < 2:
+            return ()
+        shown = ",".join(numbers) if listed and not ends else ":".join(numbers[: 2 + listed])
+        found.append(f"{path}={shown}{':STEP' if listed and ends and numbers[2:] == [] else ''}")
+    return (" ".join(found),) if found else ()
 
 
 def _grid(
@@ -289,19 +319,24 @@ def _axis(net: "Network", path: str, text: str, most: int) -> list[Any]:
     """The values of ``A:B:STEP`` (both ends included) or ``v1,v2,...``."""
     from fluidcc.scenario.paths import check_paths, value_at
 
-    def fault(expected: str) -> ScenarioError:
-        return ScenarioError([Fault("--over", path, expected, f"{text!r}")])
+    close = respelt([f"{path}={text}"], listed=True)
+
+    def fault(expected: str, close: tuple[str, ...] = ()) -> ScenarioError:
+        return ScenarioError([Fault("--over", path, expected, f"{text!r}", close)])
 
     check_paths(net, [path], where="--over")
     separator = ":" if ":" in text else ","
-    parts = [value_of(part) for part in text.split(separator) if part.strip()]
+    typed = [part.strip() for part in text.split(separator) if part.strip()]
+    if close and _numbers(text) != typed:
+        raise fault("A:B:STEP or v1,v2,...", close)
+    parts = [value_of(part) for part in typed]
     values = [value_at(net, path, part, where="--over") for part in parts]
     if separator == "," and values:
         _judge(net, path, values)
         return values
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     if len(values) != 3 or not numbers:
-        raise fault("A:B:STEP or v1,v2,...")
+        raise fault("A:B:STEP or v1,v2,...", close)
     low, high, step = values
     if not (0 < step < math.inf and -math.inf < low <= high < math.inf):
         raise fault("A <= B and STEP > 0")
@@ -334,7 +369,7 @@ def interval(
     """The path and the ends of ``PATH=LO:HI``."""
     path, _, ends = (part.strip() for part in text.partition("="))
     if ends.count(":") != 1 or not path:
-        faults.add(where, "", "PATH=LO:HI", f"{text!r}")
+        faults.add(where, "", "PATH=LO:HI", f"{text!r}", respelt([text]))
     elif task.net is not None:
         low, high = faults.catch(_ends, task.net, path, ends, where) or (0.0, 1.0)
         if where != "--vary":  # of `optimize`, whose search begins at the set values
@@ -368,6 +403,12 @@ def times(until: str, warmup: str, seeds: str, faults: Faults) -> dict[str, Any]
 
 def _seeds(typed: str, faults: Faults) -> Sequence[int]:
     """Seeds 1 to K, or those that are listed with commas."""
+    if ends := re.fullmatch(r"\s*(\d{1,4})\s*(?::|-|\.\.)\s*(\d{1,4})\s*", typed):
+        low, high = map(int, ends.groups())
+        listed = ",".join(map(str, range(low, high + 1)))
+        close = (str(high) if low == 1 else listed,) if low <= high < low + 20 else ()
+        faults.add("--seeds", "", "K, or different whole numbers such as 7,9", f"{typed!r}", close)
+        return range(1)
     if "," not in typed:
         return range(1, count("--seeds", typed, faults) + 1)
     listed = [word.strip() for word in typed.removesuffix(",").split(",")]

@@ -209,10 +209,10 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
 
 
 def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
-    """Print advice on a network on stderr, unless the messages of results have it."""
-    from fluidcc.model.advice import advice
+    """Print advice on a network on stderr, unless it was read with it or messages have it."""
+    from fluidcc.model.advice import advice, milliseconds
 
-    messages = [point.get("message") or "" for point in points]
+    messages = [*milliseconds(net), *(point.get("message") or "" for point in points)]
     for line in advice(net):
         if not any(line in message for message in messages):
             typer.echo(f"note: {line}", err=True)

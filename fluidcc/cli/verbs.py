@@ -40,6 +40,7 @@ from fluidcc.cli.options import (
     flag,
     interval,
     prepare,
+    respelt,
     several,
     takes,
     text,
@@ -252,7 +253,8 @@ def _crossings(task: Task, faults: Faults, along: str, closure: str | None) -> O
 def _boundary(task: Task, faults: Faults, along: list[str], closure: str | None) -> Options:
     """Every curve over two parameters on which stability changes."""
     if len(along) != 2:
-        faults.add("boundary", "", "two ranges PATH=LO:HI", f"{len(along)}")
+        faults.add("boundary", "", "two ranges PATH=LO:HI", f"{len(along)}", respelt(along))
+        return {}
     ranges = [interval(text, task, faults, "boundary") for text in along]
     (x, *x_range), (y, *y_range) = (ranges * 2)[:2]
     if not faults.found:
@@ -586,10 +588,7 @@ def _compare(
 ) -> Options:
     """Mean windows, the population, trains and packets side by side, and the level to trust."""
     options = times(until, warmup, seeds, faults) | ({} if trajectory else {"trajectory": False})
-    try:
-        options["levels"] = known_levels(levels)
-    except ValueError:
-        faults.add("--levels", "", f"some of {', '.join(LEVELS)}", f"{levels!r}")
+    options["levels"] = faults.catch(known_levels, levels, where="--levels")
     from fluidcc.results.compare import compare_time
 
     _announce(task, faults, options, compare_time, _processors())

@@ -17,7 +17,8 @@ from fluidcc.scenario.network import (
     why_packets,
 )
 
-_LONG = 20.0  # [s] of a round trip that is more likely given in milliseconds
+_LONG = 10.0  # [s] of a delay or a period that is more likely given in milliseconds
+_TIMES = {"links": ("delay", "queue"), "flows": ("rtt", "access_delay", "reverse_delay")}
 
 
 def advice(net: Network) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ def advice(net: Network) -> tuple[str, ...]:
     ()
     """
     require_network(net)
-    out = []
+    out = milliseconds(net)
     if why := why_packets(net):
         out.append(f"{why}: equilibria are of links as they are at first, and of flows that go on")
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
@@ -48,6 +49,26 @@ def advice(net: Network) -> tuple[str, ...]:
         route = {net.link_names[k]: net.links[k] for k in flows.route}
         out += [f"flows.{name}: {text}" for text in _of_flows(flows, route)]
     return tuple(out)
+
+
+def milliseconds(net: Network) -> list[str]:
+    """A sentence for each delay or period of so many seconds that these may be milliseconds."""
+    found = []
+    for kind, owner, thing in (
+        *(("links", *pair) for pair in zip(net.link_names, net.links, strict=True)),
+        *(("flows", *pair) for pair in zip(net.flow_names, net.flows, strict=True)),
+    ):
+        values = {key: getattr(thing, key) for key in _TIMES[kind]}
+        if isinstance(law := values.pop("queue", None), Law):
+            times = (key for key, info in infos(law).items() if info.unit == "s")
+            values |= {f"queue.{key}": getattr(law, key) for key in times}
+        for key, value in values.items():
+            if value is not None and (longest := float(np.max(value))) > _LONG:
+                found.append(
+                    f"{kind}.{owner}.{key} is {longest:g} s: plain numbers are seconds "
+                    f'("{longest:g} ms" for milliseconds)'
+                )
+    return found
 
 
 def _of_link(link: Link, fixed: float) -> Iterator[str]:
@@ -73,9 +94,7 @@ def _of_link(link: Link, fixed: float) -> Iterator[str]:
 
 def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
     """Laws of a group that disagree with each other or with the queue laws of its route."""
-    window, longest = flows.window, float(np.max(flows.rtt))  # [s]
-    if longest > _LONG:
-        yield f"its round trip takes {longest:g} s; in a scenario plain numbers are seconds"
+    window = flows.window
     load, sources = open_load(flows), float(flows.traffic.sources())
     if load is not None:
         yield f"its files are traffic of {float(load):g} packet/s that no signal slows in the fluid"

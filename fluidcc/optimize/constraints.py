@@ -5,6 +5,7 @@ import re
 
 from fluidcc.analysis.measures import Measure, measure
 from fluidcc.errors import Fault, ScenarioError
+from fluidcc.quantities import without_unit
 from fluidcc.scenario import parsing
 from fluidcc.scenario.network import Network
 
@@ -12,7 +13,9 @@ MET = 1e-8
 """Share of its scale by which a constraint may be missed and still counts as met: more than the
 rounding of searches that end on it, and less than the digits of a result show."""
 
-_TEXT = re.compile(r"^\s*([^<>=\s]+)\s*(<=|>=)\s*([^<>=]+?)\s*$")
+_TEXT = re.compile(r"^\s*([^<>=]+?)\s*(<=|>=)\s*([^<>=]+?)\s*$")
+_ALIKE = re.compile(r"^\s*([^<>=]+?)\s*([<>≤≥])=?\s*([^<>=]+?)\s*$")  # such as `queue < 3`
+_SIGNS = {"<": "<=", "≤": "<=", ">": ">=", "≥": ">="}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,16 +51,30 @@ def constraint(net: Network, text: str, *, where: str = "subject_to") -> Constra
     with one of its own; raises ScenarioError, with what was expected, for a text that is none.
     """
     match = _TEXT.match(text)
-    if match is None:
+    if match is None or parsing.NUMBER.match(text.strip()):
         expected = "QUANTITY >= NUMBER or QUANTITY <= NUMBER"
-        raise ScenarioError([Fault(where, "", expected, repr(text))])
-    name, relation, number = match.groups()
-    quantity = measure(net, name, where=where)
+        raise ScenarioError([Fault(where, "", expected, repr(text), _close(text))])
+    heading, relation, number = match.groups()
+    name = without_unit(heading)
+    quantity, unit = measure(net, name, where=where), heading.removeprefix(name).strip(" ()[]")
+    if unit not in ("", "1", quantity.unit) and parsing.NUMBER.fullmatch(number):
+        number = f"{number} {unit}"
     try:
         bound = float(number.removesuffix("" if quantity.unit == "1" else quantity.unit))
     except ValueError:
         bound = _bound(net, quantity, number, where)
     return Constraint(quantity, 1 if relation == ">=" else -1, bound)
+
+
+def _close(text: str) -> tuple[str, ...]:
+    """A constraint as it is to be written, from one with another sign or with its sides changed."""
+    if (match := _ALIKE.match(text)) is None:
+        return ()
+    left, sign, right = match.groups()
+    sign = _SIGNS[sign]
+    if parsing.NUMBER.match(left) and not parsing.NUMBER.match(right):
+        left, sign, right = right, {"<=": ">=", ">=": "<="}[sign], left
+    return (f"{left} {sign} {right}",)
 
 
 def _bound(net: Network, quantity: Measure, number: str, where: str) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from fluidcc.errors import shown
+from fluidcc.errors import Fault, ScenarioError, nearest, shown
 
 if TYPE_CHECKING:
     from fluidcc.analysis.equilibrium import Equilibrium
@@ -26,16 +27,21 @@ class Choice(NamedTuple):
     reason: str
 
 
-def known_levels(levels: str | Iterable[str]) -> tuple[str, ...]:
+_OTHERS = {"fluid": "mean", "ode": "mean", "windows": "population", "pkt": "packets"}
+
+
+def known_levels(levels: str | Iterable[str], *, where: str = "levels") -> tuple[str, ...]:
     """The levels in their order, from names or from text with commas.
 
-    Raises ValueError if a name is not known, or there is none.
+    Raises ScenarioError, with the nearest names, if one is not known, or there is none.
     """
     names = [n.strip() for n in levels.split(",")] if isinstance(levels, str) else [*levels]
     unknown = [name for name in names if name not in LEVELS]
     if unknown or not names:
         got = shown(", ".join(map(repr, unknown))) or "none"
-        raise ValueError(f"levels: expected some of {', '.join(LEVELS)}, got {got}")
+        each = [nearest(_OTHERS.get(name, name), LEVELS, 1) for name in map(str, unknown)]
+        close = tuple(dict.fromkeys(itertools.chain(*each)))
+        raise ScenarioError([Fault(where, "", f"some of {', '.join(LEVELS)}", got, close)])
     return tuple(level for level in LEVELS if level in names)
 
 

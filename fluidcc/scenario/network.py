@@ -274,9 +274,8 @@ class Parts(tuple[T, ...]):
         """One of them; raises KeyError, with the nearest, for a name that none has."""
         if isinstance(key, str) and key not in self.names:
             expected = f"one of {', '.join(map(repr, self.names))}, or an index"
-            raise KeyError(
-                str(Fault(self.field, "", expected, repr(key), nearest(key, self.names, 1)))
-            )
+            close = nearest(key, self.names, 1)
+            raise KeyError(str(Fault(self.field, "", expected, repr(key), close)))
         return super().__getitem__(self.names.index(key) if isinstance(key, str) else key)
 
 

@@ -224,9 +224,11 @@ class Faults:
     def __init__(self) -> None:
         self.found: list[Fault] = []
 
-    def add(self, option: str, key: str, expected: str, got: str) -> None:
+    def add(
+        self, option: str, key: str, expected: str, got: str, close: tuple[str, ...] = ()
+    ) -> None:
         """Note a fault of an option."""
-        self.found.append(Fault(option, key, expected, got))
+        self.found.append(Fault(option, key, expected, got, close))
 
     def catch(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Result of the call; if it raises ScenarioError, None, and its faults are kept."""
@@ -262,7 +264,7 @@ def seconds(option: str, text: str, faults: Faults, *, within: str = "(0, inf)")
     try:
         value = read(value_of(text), "s")
     except UnitError as error:
-        faults.add(option, "", str(error), f"{text!r}")
+        faults.add(option, "", str(error), f"{text!r}", error.nearest)
         return 0.0
     if value not in Interval(within):
         faults.add(option, "", f"a time in {within} s", f"{text!r}")

@@ -331,7 +331,7 @@ def _with_value(tree: Any, steps: tuple[str | int, ...], value: Any) -> Any:
         return (*tree[:step], new, *tree[step + 1 :])
     names = structure(type(tree))[0]
     new = _with_value(getattr(tree, step), tuple(inner), value)
-    return rebuild(tree, [new if name == step else getattr(tree, name) for name in names])
+    return rebuild(tree, [new if name == step else vars(tree)[name] for name in names])
 
 
 def number_at(net: Network, path: str) -> float:
