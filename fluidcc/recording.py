@@ -52,6 +52,14 @@ class Tape:
             self.operations[operation] = self.of(self, name, example)
         return self.operations[operation]
 
+    def needed(self, results: Sequence[Any]) -> set[str]:
+        """Names of the inputs and operations on which results depend."""
+        names = {each.name for each in results if isinstance(each, Recorded)}
+        for operation, result in reversed(self.operations.items()):
+            if result.name in names:
+                names.update(_NAME.findall(operation))
+        return names
+
     def program(self, results: Sequence[Any], held: int = 0) -> Callable[..., Any]:
         """The function of arrays of one shape, or of shapes that NumPy broadcasts, that gives the
         results; without operations that none of them needs.
@@ -60,11 +68,9 @@ class Tape:
         on them alone are done once for all of its calls.
         """
         last = f"return ({''.join(f'{_text(r)}, ' for r in results)})"
-        needed, used = set(_NAME.findall(last)), []
-        for operation, result in reversed(self.operations.items()):
-            if result.name in needed:
-                needed.update(_NAME.findall(operation))
-                used.append((result.name, operation))
+        needed = self.needed(results)
+        ahead = reversed(self.operations.items())
+        used = [(result.name, operation) for operation, result in ahead if result.name in needed]
         names = [each.name for each in self.inputs]
         moving, once, each_time = set(names[held:]), [], []
         for name, operation in reversed(used):

@@ -154,8 +154,8 @@ OPTIONS = [
     ([*BEST, "--maximize", "phase_margn"], ["--maximize: phase_margn", "'phase_margin'"]),
     ([*BEST, "--maximize", "queue", "--minimize", "queue"], ["--minimize QUANTITY, got both"]),
     ([*BEST, "--maximize", "phase_margin", "--subject-to", "queue < 3"],
-     ["--subject-to: expected QUANTITY >= NUMBER or QUANTITY <= NUMBER, got 'queue < 3'; did you mean "
-      "'queue <= 3'?"]),
+     ["--subject-to: expected QUANTITY >= NUMBER or QUANTITY <= NUMBER, got 'queue < 3'; did you "
+      "mean 'queue <= 3'?"]),
     ([*BEST, "--maximize", "phase_margin", "--subject-to", "10 >= queue"],
      ["got '10 >= queue'; did you mean 'queue <= 10'?"]),
     (["check-bounds", SLOW, "--only", "bounded"],

@@ -28,6 +28,7 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import infos, numeric_parameters
 from fluidcc.laws.registry import LAWS
+from fluidcc.laws.trial import shrinks
 from fluidcc.laws.window.reno import Reno
 
 Answer = tuple[Sequence[Why] | str | None, str]
@@ -150,9 +151,20 @@ def declarations(subject: Subject) -> Answer:
     if subject.faulty:
         return None, _FAILED
     if issubclass(subject.law, AbstractWindowLaw):
-        return list(read(subject.default)), "`reads` agrees with the rules"
+        return list(read(subject.default)), f"`reads` agrees with the rules{_slow(subject.default)}"
     summary = "`period`, `zero_order_hold`, `emits` and `breakpoints` agree with the rules"
     return list(declared(subject.default)), summary
+
+
+def _slow(law: Any) -> str:
+    """Note on slow start for a window law that lowers windows without marks and does not say."""
+    if type(law).slow_start is not AbstractWindowLaw.slow_start or not (where := shrinks(law)):
+        return ""
+    return (
+        f"; note: on_ack lowers windows ({where}), but below the slow-start threshold, which marks "
+        "and losses alone set, packets and trains grow by slow start and do not ask it: write "
+        "`def slow_start(self, s): return 0` in the class if the law is to act from the start"
+    )
 
 
 def read(law: Any) -> Iterator[str]:

@@ -7,6 +7,7 @@ A new law of the package is one file with one class in `window/`, `queue/` or `f
 import dataclasses
 import importlib
 import inspect
+import itertools
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.law import (
     KINDS,
     RECOVERIES,
+    SIGNALS,
     AbstractLossClosure,
     AbstractQueueLaw,
     AbstractRemembering,
@@ -181,7 +183,7 @@ def faults_of(law: Any) -> list[Fault]:
     if not issubclass(law, kinds):
         closed = (why for base, why in CLOSED.items() if issubclass(law, base))
         return [_fault(law, "", f"a class below one of {bases}", next(closed, "another class"))]
-    found = [*_missing(law), *_words(law), *_fields(law), *_states(law)]
+    found = [*_missing(law), *_words(law), *_signals(law), *_fields(law), *_states(law)]
     if found:
         return found
     try:
@@ -227,6 +229,17 @@ def _words(law: Any) -> Iterator[Fault]:
             if word not in words:
                 close = nearest(word, words, 1)
                 yield _fault(law, name, f"one of {', '.join(words)}", repr(word), close)
+
+
+def _signals(law: Any) -> Iterator[Fault]:
+    """The signals that a law declares to read, to give or to carry."""
+    for name in ("reads", "emits", "carries"):
+        given: Any = getattr(law, name, ())
+        listed = (given,) if isinstance(given, str) else given
+        if not isinstance(given, tuple) or any(word not in SIGNALS for word in listed):
+            names = [nearest(word, [*SIGNALS], 1) or (word,) for word in map(str, listed)]
+            line = f"{name} = {tuple(itertools.chain(*names))}"
+            yield _fault(law, name, f"a tuple of {', '.join(SIGNALS)}", repr(given), (line,))
 
 
 def _fields(law: Any) -> Iterator[Fault]:
