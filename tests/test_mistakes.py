@@ -285,6 +285,14 @@ def test_milliseconds_taken_for_seconds_are_noted(run):
     assert (code, err) == (0, said)
 
 
+def test_the_note_on_milliseconds_comes_before_what_follows_from_them():
+    net = fc.replace(fc.load(SLOW), {"flow.rtt": 60, "link.delay": 12})
+    found = fc.equilibrium(net)
+    notes = [f'{path} is {t} s: plain numbers are seconds ("{t} ms" for milliseconds)'
+             for path, t in (("links.bottleneck.delay", 12), ("flows.tcp.rtt", 60))]  # fmt: skip
+    assert list(fc.advice(net)) == notes and found.message.startswith("; ".join(notes))
+
+
 # -- Mistakes of newcomers in Python: what is raised says what is wrong, where, and what to do
 NET = fc.load(SLOW)
 W_Q = {"link.queue.w_q": (1e-6, 0.1)}

@@ -303,9 +303,10 @@ def _describe(
     elif moved > AGREE:  # the only check without windows for the equations of motion
         fault = f"the search does not end: links still move by {moved:.1e} a round"
     faults = extremes(net) or ([fault] if fault else [])
+    first = milliseconds(net)
+    notes = [note for note in notes if note not in first]
     if faults:
-        first = milliseconds(net)
-        message = "; ".join([*first, *faults, *(n for n in notes if n not in first)])
+        message = "; ".join([*first, *faults, *notes])
         return _undetermined(net, op, message)
     texts = [_link_advice(arrays, op, k, regime) for k, regime in enumerate(regimes)]
     texts += [_escape_advice(net, op, k) for k in range(len(regimes))]
@@ -316,7 +317,7 @@ def _describe(
             texts.append(_growth_advice(arrays, op, i))
         elif Regime.NEUTRAL not in regimes:
             texts += _window_advice(net, i, group.window)
-    message = "; ".join(t for t in [*texts, *notes] if t)
+    message = "; ".join(t for t in [*first, *texts, *notes] if t)
     if status == "none":
         links = _unknown(net)[0]
     if unknown:

@@ -167,6 +167,10 @@ def test_names_and_bounds_are_read_with_their_units():
     delay = constraint(RED, "queueing_delay <= 10 ms")
     assert (delay.measure.name, delay.bound) == ("links.bottleneck.queueing_delay", 0.01)
     assert constraint(RED, "utilization >= 95 %").bound == 0.95
+    for heading in ("links.bottleneck.queueing_delay [ms]", "queueing_delay (ms)"):  # of a table
+        pasted = constraint(RED, f"{heading} <= 10")
+        assert (pasted.measure.name, pasted.bound) == (delay.measure.name, delay.bound)
+    assert constraint(RED, "queue [packet] <= 50 kB").bound == 100.0
     with pytest.raises(fc.ScenarioError, match=r"did you mean 'links\.bottleneck\.queueing_delay'"):
         constraint(RED, "delay <= 10 ms")
     assert constraint(RED, "phase_margin >= 45 deg").bound == 45.0

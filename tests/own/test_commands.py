@@ -341,6 +341,8 @@ RULES_OF_WINDOWS = [
     ("on_ack", "return ack.count * (1 - ack.delay) / s", "load",
      ": Faulty.on_ack: expected a line `reads = ('mark', 'drop', 'delay')` in the class",
      "reads ack.delay"),
+    ("on_ack", "return ops.where(s > 5000, ack.delay, 1.0) * ack.count / s", "load",
+     "expected a line `reads = ('mark', 'drop', 'delay')` in the class"),
     ("on_ack", "return ack.count / (s + ack.queue)", "load",
      "`return ack.count / (s + ack.queue)`", "reads 'queue', but Ack has only",
      "count, elapsed, rtt, load, marked, delay"),
@@ -527,6 +529,28 @@ def test_equilibria_lie_on_both_sides_of_a_branch_and_arms_never_taken_are_liste
     head, *arms = found.why.splitlines()
     assert head.startswith("5 of 6 arms")
     assert arms == [f"line {line}, `ops.minimum(gain, self.far)`: never the second number"]
+
+
+@pytest.mark.parametrize("given", ["'delay'", "('delya',)", "('delay')"])
+def test_signals_that_a_law_reads_are_a_tuple_of_their_names(tmp_path, given):
+    file = tmp_path / "law.py"
+    text = (Path(__file__).parent / "laws/vegas.py").read_text()
+    file.write_text(text.replace('("mark", "drop", "delay")', given))
+    with pytest.raises(fc.ScenarioError, match="a tuple of mark, drop, load, delay") as caught:
+        fc.load_laws(file)
+    assert caught.value.faults[0].nearest == ("reads = ('delay',)",)
+
+
+def test_slow_start_is_noted_for_a_law_that_lowers_windows_by_itself(tmp_path):
+    file = tmp_path / "law.py"
+    text = (Path(__file__).parent / "laws/vegas.py").read_text()
+    for given, noted in ((text, False), (text.partition("    def slow_start")[0], True)):
+        file.write_text(given)
+        with loaded([]):
+            (law,) = fc.load_laws(file)
+            found = verb.finding("declarations", RULES["declarations"], Subject(law))
+        assert found.verdict == "ok"
+        assert ("write `def slow_start(self, s): return 0`" in found.why) == noted
 
 
 def test_packets_that_contradict_the_recommended_level_fail():

@@ -58,6 +58,15 @@ def test_every_key_has_a_meaning_and_known_engines():
         ("flow.cca", "reno", 'window = { law = "newreno" }'),
         ("flow.pacing", True, "windows are sent as acknowledgements return"),
         ("link.ber", 1e-6, 'random_loss = "1 %"'),
+        ("flow.start", "random", '{ uniform = ["0 s", "5 s"] }'),
+        ("link.buffer", "infinite", "buffer = inf"),
+        ("flow.traffic", "ftp", 'traffic = "bulk"'),
+        ("flow.tcp_congestion_control", "reno", 'window = { law = "newreno" }'),
+        ("flow.SndBufSize", 64, "max_window = 64"),
+        ("flow.window.law", "ns3::TcpNewReno", '"newreno"'),
+        ("link.queue.law", "FqCoDelQueueDisc", "docs/own_laws/codel.py, given as --law-file"),
+        ("link.queue.min", 5, "min_th = 25"),
+        ("link.queue.LInterm", 50, "p_max = 0.1"),
         ("link.capacity", [1, 2], 'schedule = [{ at = "20 s", capacity = ... }] of links'),
     ],
 )
@@ -66,6 +75,28 @@ def test_laws_and_keys_by_the_names_of_others_are_answered(path, value, says):
         replace(load("hollot2001/slow"), {path: value})
     (fault,) = caught.value.faults
     assert says in fault.expected and not fault.nearest
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "close"),
+    [
+        ("link.capacity", "10 Mb/s", "Mbit/s"),
+        ("link.capacity", "10M", "Mbit/s"),
+        ("link.delay", "5 milliseconds", "ms"),
+        ("flow.n", "10", "10"),
+        ("flow.route", "bottleneck", '["bottleneck"]'),
+        ("link.queue", {"type": "red"}, 'law = "red"'),
+    ],
+)
+def test_values_that_are_spelt_otherwise_have_the_nearest_valid_one(path, value, close):
+    with pytest.raises(ScenarioError) as caught:
+        replace(load("hollot2001/slow"), {path: value})
+    assert caught.value.faults[0].nearest == (close,)
+
+
+def test_the_name_of_a_law_stands_for_the_law_with_its_defaults():
+    net = replace(load("hollot2001/slow"), {"link.queue": "droptail", "flow.window": "sack"})
+    assert (net.links[0].queue.name, net.flows["tcp"].window.name) == ("droptail", "sack")
 
 
 def test_laws_that_are_recommended_exist():
