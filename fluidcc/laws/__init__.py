@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.becn import BECN as BECN
     from fluidcc.laws.window.binomial import Binomial as Binomial
     from fluidcc.laws.window.bmcc import BMCC as BMCC
+    from fluidcc.laws.window.cubic import CUBIC as CUBIC
     from fluidcc.laws.window.dctcp import DCTCP as DCTCP
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
     from fluidcc.laws.window.newreno import NewReno as NewReno
