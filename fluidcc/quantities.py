@@ -139,6 +139,7 @@ _STATISTICS = {
     "var": "variance of the",
 }  # fmt: skip
 _WORDS = {"root_real": "growth rate", "unstable": "unstable roots"}
+_UNIT = re.compile(r" +(\[[^]]*\]|\([^)]*\))$")
 _OWNED = re.compile(r"(links|flows)\.([\w-]+)\.(\w+)((?:\[[^]]*\])*)")
 
 
@@ -175,6 +176,11 @@ def name_at(name: str, places: Mapping[str, Any]) -> str:
         elif label != "":
             rest += f"[{label}]"
     return full_name(kind, owner, name) + number + rest
+
+
+def without_unit(heading: str) -> str:
+    """The name in a heading, ``queue`` of ``queue [packet]`` and of ``queue (packet)``."""
+    return _UNIT.sub("", heading.strip())
 
 
 def split_name(name: str) -> tuple[str, str, str, str] | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fluidcc.errors import Suggests
-from fluidcc.quantities import full_name, unit_of
+from fluidcc.quantities import Quantity, full_name, unit_of
 
 if TYPE_CHECKING:
     import os
@@ -45,6 +45,8 @@ class View:
     """Why there is no picture, and what to draw."""
     names: Sequence[str] = ()
     """Its few numbers: ``links.queue`` of each link, ``flows.window`` of each group, ``period``."""
+    engines: Sequence[str] = Quantity._fields[4:]
+    """Fields of the table of quantities that have the names in its data set."""
     heads: Sequence[str] = ()
     """Columns of its tables, beside those of parameters."""
 

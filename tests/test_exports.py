@@ -144,7 +144,10 @@ def test_a_name_of_a_quantity_serves_everywhere():
     swept = fc.sweep(NET, {"flow.n": [40, 60]}, fc.equilibrium)
     assert name in {column.name for column in swept.tables()[0].columns}
     assert name in swept.to_pandas().columns
-    assert "queue $q$ of bottleneck [packet]" in swept.to_latex(columns=["flow.n", name])
+    for heading in (name, f"{name} [packet]", f"{name} (packet)"):
+        columns = swept.to_latex(columns=["flow.n", heading])
+        assert "queue $q$ of bottleneck [packet]" in columns
+        assert fc.gradient(NET, heading, ["flow.n"]).of == name
     assert name in fc.equilibrium(NET).to_pandas().columns
     assert name in made("Trajectory").to_pandas().columns
     slope = fc.gradient(NET, name, ["flow.n"])

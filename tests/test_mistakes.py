@@ -83,6 +83,8 @@ OPTIONS = [
     (["simulate", SLOW, "--until", "1 day"], ["such as \"88 ms\", got '1 day'"]),
     (["packets", SLOW, "--until", "1e10"],
      ["--until: expected a time in (0, 1e+09] s, got '1e10'"]),
+    (["packets", SLOW, "--duration", "9"],
+     ["as options, such as --until 60 (until=60 in Python), got '--duration'"]),
     (["packets", SLOW, "--until", "9", "--warmup", "9"], ["a time before --until (9 s)"]),
     (["packets", SLOW, "--seeds", "9" * 5000], ["a whole number", "(5002 characters)"]),
     (["show", SLOW, "--set", "flow.n=1", "--set", "flows.tcp.n=2"],

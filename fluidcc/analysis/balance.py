@@ -190,7 +190,8 @@ def unbalanced(
         return (
             f"a rule of {owner} jumps at the queue found ({_queues(op)} packets), by "
             f"{rows.jump[jumps]:.3g} per second: its equations differ on the two sides, and there "
-            "is no linearisation"
+            "is no linearisation; flows with windows of their own do not jump all at once (closure "
+            "= 'population')"
         ), rows
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
@@ -198,8 +199,9 @@ def unbalanced(
         name, value = _names(net, op)[worst], f"{rows.value[worst]:.3g}"
         moves = worst < len(rows.value) - _wires(net)
         does = f"still changes, by {value} per second" if moves else f"is off by {value}"
-        size = f"(the largest term of its equation is {rows.scale[worst]:.3g})"
-        return f"{_unconfirmed(op)}: {name} {does} {size}", rows
+        scale = rows.scale[worst]
+        size = f" (the largest term of its equation is {scale:.3g})" * bool(scale > 0)
+        return f"{_unconfirmed(op)}: {name} {does}{size}", rows
     for k, excess in enumerate(rows.excess):
         if not excess <= _BALANCED:
             by = f"{excess:.3g} of the capacity"

@@ -27,6 +27,7 @@ from fluidcc.quantities import (
     in_packets,
     labels,
     units,
+    without_unit,
 )
 from fluidcc.result import Result
 from fluidcc.scenario.network import Network
@@ -130,13 +131,14 @@ def find(
     ScenarioError
         For an unknown or ambiguous name, with the nearest ones.
     """
+    name = without_unit(name)
     prefix = next((p for p in _PREFIXES.values() if name.startswith(p)), "")
     short = name.removeprefix(prefix)
     tried = (prefix + full_path(net, one) for one in (short, f"link.{short}", f"flow.{short}"))
     found = next((full for full in tried if full in known), None)
     if found is not None:
         return known[found]
-    own = [full for full in known if full.startswith(prefix)]
+    own = [full for full in known if full.startswith(prefix)] or [*known]
     owned, longer = ([f for f in own if f.endswith(f"{mark}{short}")] for mark in "._")
     got = "an ambiguous name" if owned else "an unknown name"
     close = tuple((owned or longer)[:3]) or nearest(name, list(known), least=0.0)

@@ -160,7 +160,7 @@ class OrbitLaw(NamedTuple):
         matrix = _by_signal(np.moveaxis(shares * late * chain, 0, 2), self.signals)
         matrix = np.eye(size) - np.moveaxis(matrix.reshape((size, size, len(z))), 2, 0)
         known = _by_signal(shares * (gone + late * given), self.signals).reshape((size, len(z)))
-        found = np.linalg.solve(matrix, known.T[..., None])[..., 0]
+        found = _solved(matrix, known.T)
         brings = gone + late * (given + np.einsum("nlcw,wn->lcw", chain, found))
 
         # What one more signal does, from the ends of the orbits on.
@@ -231,6 +231,17 @@ def _advance(
     numbers = [getattr(sending.reacted(middle, lost=lost), name) for lost in (False, True) if name]
     rise = sending.flight(law.window(after)) - begins
     return after, (law.window(middle), flight, acks, meeting * step, step, rise, timed, *numbers)
+
+
+def _solved(matrices: Array, known: Array) -> Array:
+    """Solutions (K, n) of K linear systems; NaN for a singular one: a pole of the response."""
+    try:
+        return np.linalg.solve(matrices, known[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        sound = abs(np.linalg.det(matrices)) > 0
+        found = np.full_like(known, np.nan)
+        found[sound] = np.linalg.solve(matrices[sound], known[sound, :, None])[..., 0]
+        return found
 
 
 def _by_signal(of_kinds: Num, signals: list[int]) -> Num:

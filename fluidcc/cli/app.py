@@ -236,7 +236,7 @@ class Once(TyperCommand):
 
     def _unknown(self, option: str) -> Fault:
         """The fault of an option that the command does not have."""
-        from fluidcc.scenario.keys import answer_to
+        from fluidcc.scenario.keys import RUN, answer_to
 
         own = sorted({name for p in self.params for name in p.opts if name.startswith("--")})
         word, name = option.lstrip("-").replace("-", "_"), str(self.name)
@@ -246,7 +246,7 @@ class Once(TyperCommand):
         if not close and takers:
             close = tuple(f"fluidcc {taker} {option}" for taker in takers)
         elif not close and (answer := answer_to(word, ())):
-            expected = f"{answer} in the scenario (--set PATH=VALUE)"
+            expected = answer if word in RUN else f"{answer} in the scenario (--set PATH=VALUE)"
         elif not close and meaning:
             command = _command(MEANT[meaning[0]]).strip("'")
             if command == name:

@@ -198,17 +198,24 @@ def prepare(
     return Task(net, typed, axes, json, out, plot, names, chunked, quiet)
 
 
-def check_columns(task: Task, faults: Faults, result: Any, along: Sequence[str] = ()) -> None:
+def check_columns(
+    task: Task, faults: Faults, result: Any, along: Sequence[str] = (), *, chunked: bool = False
+) -> None:
     """Note columns that a result of the network cannot have, before anything runs.
 
-    `result` is its class, and `along` are the parameters in the words of the verb.
+    `result` is its class, and `along` are the parameters in the words of the verb; `chunked` is a
+    sweep to a data set.
     """
     if task.columns is None or task.net is None:
         return
     from fluidcc.results.tex import check_columns
 
     view, over = result.view_class(), list(task.axes)
-    if over and result.__name__ not in ("StabilityMap", "SweepData"):
+    if chunked:
+        from fluidcc.results.views.grids import SweepDataView
+
+        known = SweepDataView.columns(task.net, [*over, *along], view.engines)
+    elif over and result.__name__ != "StabilityMap":
         known = [*over, "status", *view.quantities(task.net, along)]
     else:
         known = view.columns(task.net, [*over, *along])

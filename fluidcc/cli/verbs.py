@@ -119,9 +119,10 @@ class Verb(NamedTuple):
         paths = [own.get(name) or () for name in ("along", "over", "vary")]
         each = [path for p in paths for path in ([p] if isinstance(p, str) else p)]
         function = "cycles" if self.name == "cycle" and own["along"] else self.function
-        name = getattr(fluidcc, function).__annotations__["return"] if not chunked else "SweepData"
+        name = getattr(fluidcc, function).__annotations__["return"]
         result = getattr(fluidcc, getattr(name, "__name__", name))
-        check_columns(task, faults, result, [text.partition("=")[0].strip() for text in each])
+        along = [text.partition("=")[0].strip() for text in each]
+        check_columns(task, faults, result, along, chunked=chunked)
 
     def call(self, options: Options) -> Any:
         """The function that is called with a network."""

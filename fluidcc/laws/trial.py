@@ -4,6 +4,7 @@ an error in a rule is named by its line before any engine computes.
 
 import dataclasses
 import inspect
+import itertools
 import linecache
 import os
 import sys
@@ -54,6 +55,7 @@ _ARGUMENTS: dict[str, Any] = {
 }  # fmt: skip
 """Moderate numbers for the arguments of rules, by the names that the abstract classes have."""
 
+_ASIDE = 0.25  # from the start of a memory, which may be 0
 _SIZES = (4.0, 8.0, 64.0, 1024.0)  # packet: windows at which marks are tried
 _REGULAR = ("on_ack", "observe", "on_arrival")
 _CHANGES = ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival")
@@ -259,16 +261,21 @@ def _takes(function: Any, count: int) -> bool:
     return True
 
 
-def _call(law: Any, method: str, number: Callable[[float], Any] = float, **given: Any) -> Any:
-    """The answer of a rule to moderate numbers or those given, by `number` from each."""
+def _call(
+    law: Any, method: str, at: Any = None, number: Callable[[float], Any] = float, **given: Any
+) -> Any:
+    """The answer of a rule to moderate numbers or those given, by `number` from each; `at` is the
+    memory, that of the start by default.
+    """
     numbers = _ARGUMENTS | given
     made = {name: number(getattr(law, name)) for name in numeric_parameters(law)}
     bare = dataclasses.replace(law, **made)
     known = {name: map_tree(number, value) for name, value in numbers.items()}
     kind = kind_of(type(law))
     if kind in ("window", "queue") and method != "start":
-        at = numbers["w" if kind == "window" else "queue"]
-        known["s"] = known["x"] = map_tree(number, law.start(at))
+        if at is None:
+            at = law.start(numbers["w" if kind == "window" else "queue"])
+        known["s"] = known["x"] = map_tree(number, at)
     if kind == "marking":
         windows: Any = LAWS["window"].values()
         known["window"] = next(w for w in windows if issubclass(w, AbstractPolynomial))()
@@ -298,10 +305,17 @@ def _by_contract(law: Any, method: str) -> Fault | None:
     name = "ack" if kind == "window" else "seen"
     event = _ARGUMENTS[name]
     if method in _REGULAR:
-        still = {name: event._replace(count=0.0, elapsed=0.0)}
-        changes = _flat(_call(law, method, **still))
-        if any(changes):
-            before = _flat(law.start(_ARGUMENTS["w" if kind == "window" else "queue"]))
+        still = event._replace(count=0.0, elapsed=0.0)
+        start = law.start(_ARGUMENTS["w" if kind == "window" else "queue"])
+        begins = (start, map_tree(lambda v: v + _ASIDE, start))
+        idle = [still._replace(queue=0.0)] if kind == "queue" else []
+        for at, quiet in itertools.product(begins, (still, *idle)):
+            try:
+                changes, before = _flat(_call(law, method, at, **{name: quiet})), _flat(at)
+            except ArithmeticError:  # outside the range of a memory
+                continue
+            if not any(changes):
+                continue
             new = any(a == b != 0 for a, b in zip(changes, before, strict=True))
             hint = hint_of_change(name, is_new_state=new)
             expected = "no change without packets or time"
@@ -344,7 +358,7 @@ class _Traced(Recorded):
 def _by_trace(law: Any, method: str) -> Fault | None:
     """The fault of a rule with recorded numbers, of which Python knows no value."""
     try:
-        _call(law, method, Tape(_Traced).input)
+        _call(law, method, number=Tape(_Traced).input)
     except ValueError as error:
         if NO_BRANCHES not in str(error):
             return _fault(law, method, _WORKS, describe(error), error)

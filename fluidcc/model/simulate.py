@@ -301,6 +301,7 @@ _PER_SECOND = 5e6  # numbers of states and outputs, of uniform steps
 _FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on
 _MOST_STEPS = 8  # uniform ones, that located steps may cost; more are taken where a rule jumps
 _FEWEST_STEPS = 1 << 15
+_TOO_HARD = (Status.step_limit, Status.tolerance_not_met)  # for located steps
 
 
 def checked_times(until: float, points: ArrayLike | None) -> Floats:
@@ -425,7 +426,7 @@ def simulate(
     run_on = functools.partial(integrate, system, y0, 0.0, until, args, ts=times)
     suits = mesh or mesh_for(args.net, until)
     run = run_on(mesh=uniform_mesh(net, suits) if isinstance(suits, Uniform) else suits)
-    if mesh is None and Status(int(run.status)) in (Status.step_limit, Status.tolerance_not_met):
+    if mesh is None and isinstance(suits, Located) and Status(int(run.status)) in _TOO_HARD:
         run = run_on(mesh=uniform_mesh(net))
     reports = report(args.net, run.y, run.record)
     ended = (run.status, run.status_time)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.folders import whole
-from fluidcc.quantities import TABLE, split_name, words_of
+from fluidcc.quantities import TABLE, split_name, without_unit, words_of
 from fluidcc.results.blocks import (
     DASH,
     DIGITS,
@@ -59,6 +59,7 @@ def latex(
 
 def _with_columns(blocks: Sequence[Block], names: Sequence[str]) -> list[Block]:
     """Lines, and the tables that have any of these columns, with them alone."""
+    names = [*map(without_unit, names)]
     check_columns(names, [c.name for own in blocks if isinstance(own, Table) for c in own.columns])
     cut = (own.with_columns(names) if isinstance(own, Table) else own for own in blocks)
     return [own for own in cut if isinstance(own, Line) or own.columns]
@@ -71,7 +72,7 @@ def check_columns(names: Iterable[str], known: Iterable[str], where: str = "colu
     expected = f"columns among {', '.join(shown)}"
     faults = [
         Fault(where, "", expected, repr(name), nearest(name, known))
-        for name in names if name not in known
+        for name in map(without_unit, names) if name not in known
     ]  # fmt: skip
     if faults:
         raise ScenarioError(faults)

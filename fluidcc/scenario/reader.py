@@ -135,7 +135,10 @@ class Reader:
         try:
             value = parsing.read(raw, info.unit, packet_size)
         except parsing.UnitError as error:
-            return self.fault(key, str(error), got(raw), error.nearest)
+            expected, changes = str(error), 'schedule = [{ at = "20 s", capacity = ... }] of links'
+            if isinstance(raw, list) and key.startswith("links."):
+                expected = f"{expected}; changes in time are {changes}"
+            return self.fault(key, expected, got(raw), error.nearest)
         if info.within is not None and value not in info.within:
             unit = f" {info.unit}" if info.unit not in ("", "1") else ""
             return self.fault(key, f"a value in {info.within}{unit}", got(raw))

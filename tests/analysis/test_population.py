@@ -17,7 +17,18 @@ from fluidcc.analysis import population_loop
 from fluidcc.analysis.flow_response import answer
 from fluidcc.analysis.margins import margins
 from fluidcc.analysis.population import mean_window, moments
-from fluidcc.laws import RED, Droptail, ECNMod, Files, NewReno, OncePerRTT, PerMark, Reno, Wait
+from fluidcc.laws import (
+    RED,
+    Droptail,
+    ECNMod,
+    Files,
+    MarkTail,
+    NewReno,
+    OncePerRTT,
+    PerMark,
+    Reno,
+    Wait,
+)
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
 from fluidcc.laws.parameters import param, state
 
@@ -953,3 +964,15 @@ def test_few_frequencies_count_as_many_roots_as_all(monkeypatch, factor):
     few = fc.stability(changed).unstable
     monkeypatch.setattr(population_loop, "_SPARSE", ())
     assert few == fc.stability(changed).unstable == (0 if factor < 1 else 2)
+
+
+def test_searches_for_roots_pass_poles_of_the_response():
+    """Newton's method meets a number at which the flows have no response: RED with 25 flows."""
+    queue = RED(min_th=20.0, max_th=80.0, p_max=0.1, w_q=0.002, gentle=True)
+    link = fc.Link(queue, capacity=25000 / 3, delay=0.005, buffer=500.0)
+    flows = fc.Flows(
+        FastConvergence(), n=np.array([25.0]), rtt=np.array([0.05]), feedback=MarkTail(),
+        reaction=OncePerRTT(),
+    )  # fmt: skip
+    found = fc.stability(fc.Network((link,), (flows,), closure="population"))
+    assert found.unstable == sum(root.real > 0 for root in found.roots) == 2

@@ -196,6 +196,9 @@ def test_failed_points_are_named(run, tmp_path):
 
 
 def test_every_fault_is_told_at_once(run):
+    of_packets = ("--out", "grid.tex", "--columns", "flow.n,links.bottleneck.queue_var")
+    code, _, err = run("sweep", "equilibrium", SLOW, *GRID, *of_packets)
+    assert code == 2 and "got 'links.bottleneck.queue_var'" in err
     code, _, err = run("sweep", SLOW, "equilibrium", *GRID)
     assert code == 2 and f"expected the verb first: fluidcc sweep equilibrium {SLOW} ..." in err
     code, _, err = run("sweep", "equilibriun", "--workers", "x", "--scheduler", "tcp://a:1")

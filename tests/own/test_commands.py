@@ -302,6 +302,13 @@ def on_tick(self, x, seen):
 def signal(self, x, seen):
     return Signal(mark=x)
 """
+RESET = """
+x = state(0.0, "a", unit="s", doc="time above the target", within="[0, inf)")
+def on_arrival(self, x, seen):
+    return ops.where(seen.queue > 10, seen.elapsed, -x)
+def signal(self, x, seen):
+    return Signal(mark=ops.where(x > 0.1, 0.01, 0.0))
+"""
 # a rule of a window law, the check that it fails, and what that has to say
 RULES_OF_WINDOWS = [
     ("on_ack", "if s > 10:\n    return ack.count / s\nreturn 2 * ack.count / s", "load",
@@ -368,6 +375,8 @@ TEXTS_OF_QUEUES = [
     (f"{SIGNAL}Signal(mark=seen.queue / 100)", "probabilities", "signal at q = ", "no probability"),
     (f"{SIGNAL}Signal(mark=ops.clip((seen.queue - 20) / 100, 0.0, 1.0))", "declarations",
      "bends between queues of 19.5 and 20.5", "breakpoints()"),
+    (RESET, "load", ": Faulty.on_arrival: expected no change without packets or time, got -0.25; ",
+     "`seen.count * ...`"),
     (AVERAGE, "parts", "on_arrival", "all at once", "(1 - (1 - w) ** seen.count)"),
     (TICKING, "declarations", "zero_order_hold = False", "write `zero_order_hold = True`"),
     (TICKING.replace('"D"', '"q"'), "load",

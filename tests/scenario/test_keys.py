@@ -52,12 +52,13 @@ def test_every_key_has_a_meaning_and_known_engines():
         ("flow.window.law", "tcp", 'window = { law = "newreno" }'),
         ("flow.window.law", "cubic", "docs/own_laws/cubic.py, given as --law-file"),
         ("flow.window.law", "bbr", "`fluidcc new-law window FILE`"),
-        ("link.queue.law", "fq_codel", "CoDel drops at chosen times"),
+        ("link.queue.law", "fq_codel", "docs/own_laws/codel.py, given as --law-file"),
         ("link.queue.law", "tail_drop", 'law = "droptail"'),
         ("flow.delay", "5 ms", 'rtt = "80 ms" of flows'),
         ("flow.cca", "reno", 'window = { law = "newreno" }'),
         ("flow.pacing", True, "windows are sent as acknowledgements return"),
         ("link.ber", 1e-6, 'random_loss = "1 %"'),
+        ("link.capacity", [1, 2], 'schedule = [{ at = "20 s", capacity = ... }] of links'),
     ],
 )
 def test_laws_and_keys_by_the_names_of_others_are_answered(path, value, says):

@@ -73,6 +73,7 @@ def head(equilibrium: Any) -> Block:
 class EquilibriumView(View):
     """Links and groups of flows at equilibrium; rates and windows over round trips."""
 
+    engines = ("equilibrium", "data")
     size = (2.6, 2)
     names = (
         "links.queue", "links.queueing_delay", "links.mark_probability", "links.utilization",
@@ -141,6 +142,7 @@ class EquilibriumView(View):
 class FluctuationsView(View):
     """Spread of queues and windows; the spectrum of the queue, and the queue with its band."""
 
+    engines = ("noise", "data")
     size = (2.6, 2)
     interval = "mean, and 5 to 95 % of the time"
     names = ("links.queue", "links.queue_std", "links.queueing_delay", "margin")
@@ -296,6 +298,7 @@ def margin_table(result: Any) -> list[Block]:
 class StabilityView(View):
     """The verdict, margins and roots; the Nyquist curve of a network with a linearisation."""
 
+    engines = ("equilibrium", "data")
     names = ("gain_margin", "phase_margin", "delay_margin")
     heads = (*EquilibriumView.heads, "margin", "value", "at", "real", "imaginary", "period")
 

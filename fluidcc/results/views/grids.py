@@ -86,14 +86,17 @@ class SweepView(View):
         return _HEIGHT * math.ceil(len(self._panels()) / 2) + 0.5, 2
 
     @classmethod
-    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+    def columns(
+        cls, net: Any, paths: Sequence[str], engines: Sequence[str] = View.engines
+    ) -> list[str]:
         """Those of a data set: its labels, and quantities of links, groups and the whole."""
         flows = [(name, f"[{k}]") for name in net.flow_names for k in range(_FEW)]
         places: dict[str, list[dict[str, Any]]] = {
             "links": [{"link": name} for name in net.link_names],
             "flows": [{"group": g} for g in net.flow_names] + [{"flow": flow} for flow in flows],
         }
-        each = [(q.kind, at_share(name, p)) for q in TABLE for name in q.names for p in SHARES]
+        known = ((q.kind, getattr(q, engine)) for q in TABLE for engine in engines)
+        each = [(kind, at_share(name, p)) for kind, name in known if name for p in SHARES]
         names = [
             name_at(name, place)
             for kind, name in dict.fromkeys(each) for place in places.get(kind, [{}])

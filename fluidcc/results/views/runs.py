@@ -66,6 +66,7 @@ def ended(run: Any) -> Block:
 class TrajectoryView(View):
     """Links and groups of flows over time."""
 
+    engines = ("fluid", "run", "data")
     names = ("links.queue_mean", "links.queue_min", "links.queue_max")
     heads = ("quantity", "at the end", "mean", "least", "greatest")
 
@@ -181,6 +182,7 @@ class SolutionView(View):
 class PacketsView(View):
     """Packet runs: metrics, and series if the runs have them."""
 
+    engines = ("packets", "series", "data")
     names = ("links.utilization", "links.queue_mean", "flows.goodput")
     heads = ("metric", "unit", "of", "difference")
 
