@@ -119,9 +119,11 @@ def drift_is_mean(
     changes = _PACE * (counts @ np.array(jumps)) + float(law.window(grown))
     what = f"{law.name} with {reaction.name} at p = {p:g}, W = {w}, change of the window [packet/s]"
     fault = off_the_mean(changes, float(law.window(rate)[0]), what)
+    if fault is None:
+        return None
     by_count = slope(lambda k: law.on_ack(s, Ack(k, 0.0, RTT, 0.9, p)))
-    one, slight = (float(law.window(change)) for change in (law.on_ack(s, ack), by_count))
-    if fault is None or abs(one - slight) <= _PROPORTIONAL * abs(one):
+    one, slight = jumps[0], float(law.window(by_count))
+    if abs(one - slight) <= _PROPORTIONAL * abs(one):
         return fault
     return (
         f"{fault}; on_ack is not proportional to ack.count: one packet changes the window by "

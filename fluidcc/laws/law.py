@@ -463,7 +463,7 @@ class AbstractQueueLaw(AbstractRemembering):
     def is_discontinuous(self) -> bool:
         """Whether the signal jumps where a queue that it controls may be in equilibrium.
 
-        Called by trajectories, which then take uniform steps, and by fluctuations.
+        Called by fluctuations.
         """
         return False
 

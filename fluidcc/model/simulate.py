@@ -1,8 +1,6 @@
 """Fluid trajectories of a network, and their result: its links and groups of flows over time."""
 
 import dataclasses
-import functools
-import math
 from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -13,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate
-from fluidcc.dde.located import Located
 from fluidcc.dde.uniform import Uniform
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import combine, queueing_delay
@@ -298,10 +295,6 @@ def report(net: Network, states: jax.Array, records: jax.Array) -> Reports:
 
 _POINTS = 1001
 _PER_SECOND = 5e6  # numbers of states and outputs, of uniform steps
-_FEW_CLASSES = 4  # every distinct delay multiplies the breaking points to land on
-_MOST_STEPS = 8  # uniform ones, that located steps may cost; more are taken where a rule jumps
-_FEWEST_STEPS = 1 << 15
-_TOO_HARD = (Status.step_limit, Status.tolerance_not_met)  # for located steps
 
 
 def checked_times(until: float, points: ArrayLike | None) -> Floats:
@@ -345,23 +338,12 @@ def check_network(net: Network) -> None:
                 )
 
 
-def mesh_for(net: Network, until: float) -> AbstractMesh:
-    """The steps that suit a network of the fluid model; see `simulate`."""
-    few = sum(np.size(f.rtt) for f in net.flows) <= _FEW_CLASSES
-    smooth = not jax.tree.leaves(blank(net)[0].clocks)
-    smooth = smooth and not any(k.queue.is_discontinuous() or k.queue.limits for k in net.links)
-    if not (few and smooth):
-        return Uniform()
-    steps = until / float(uniform_mesh(net).step)
-    return Located(rtol=1e-6, max_steps=max(_FEWEST_STEPS, math.ceil(_MOST_STEPS * steps)) - 3)
-
-
 def trajectory_time(net: Network, until: float, mesh: AbstractMesh | None = None) -> float:
     """About how long a trajectory takes [s], without compilation; 0 if its steps suit its course,
     which bounds their number.
     """
     net = as_fluid(net)
-    mesh = mesh or mesh_for(net, until)
+    mesh = mesh or Uniform()
     if not isinstance(mesh, Uniform):
         return 0.0
     step = uniform_mesh(net, mesh).step
@@ -389,11 +371,10 @@ def simulate(
     points
         Times to report [s], increasing, within [0, until]; 1001 evenly spaced by default.
     mesh
-        How the delay equation is stepped; see `solve_dde`. By default `Located(rtol=1e-6)` for up
-        to four distinct round trips if no signal jumps, and nothing changes by ticks, by calls
-        that vary or at limits of a queue law's memory; else, and if those cannot follow a rule
-        that jumps, or would take eight times as many steps, `Uniform()`, whose error is of first
-        order in the step at a jump: a peak may be off by a thousandth.
+        How the delay equation is stepped; see `solve_dde`. By default `Uniform()`, in steps of a
+        small share of the round trips: as quick if rules jump. Where one jumps the error is of
+        first order in the step, so that a peak may be off by a thousandth; `Located(rtol=1e-6)`
+        meets a tolerance.
     progress
         Called with 1.0 at the end: a trajectory is one compiled loop, which has no news before.
 
@@ -423,11 +404,9 @@ def simulate(
     given, net = net, as_fluid(net)
     check_network(net)
     system, y0, args = network_system(net, until=until)
-    run_on = functools.partial(integrate, system, y0, 0.0, until, args, ts=times)
-    suits = mesh or mesh_for(args.net, until)
-    run = run_on(mesh=uniform_mesh(net, suits) if isinstance(suits, Uniform) else suits)
-    if mesh is None and isinstance(suits, Located) and Status(int(run.status)) in _TOO_HARD:
-        run = run_on(mesh=uniform_mesh(net))
+    mesh = Uniform() if mesh is None else mesh
+    mesh = uniform_mesh(net, mesh) if isinstance(mesh, Uniform) else mesh
+    run = integrate(system, y0, 0.0, until, args, ts=times, mesh=mesh)
     reports = report(args.net, run.y, run.record)
     ended = (run.status, run.status_time)
     return Trajectory.of(given, net, times, ended, reports, run.breaking_points)

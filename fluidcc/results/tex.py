@@ -59,23 +59,25 @@ def latex(
 
 def _with_columns(blocks: Sequence[Block], names: Sequence[str]) -> list[Block]:
     """Lines, and the tables that have any of these columns, with them alone."""
-    names = [*map(without_unit, names)]
-    check_columns(names, [c.name for own in blocks if isinstance(own, Table) for c in own.columns])
+    known = [c.name for own in blocks if isinstance(own, Table) for c in own.columns]
+    names = check_columns(names, known)
     cut = (own.with_columns(names) if isinstance(own, Table) else own for own in blocks)
     return [own for own in cut if isinstance(own, Line) or own.columns]
 
 
-def check_columns(names: Iterable[str], known: Iterable[str], where: str = "columns") -> None:
-    """Raise ScenarioError for names that are not among the known columns."""
+def check_columns(names: Iterable[str], known: Iterable[str], where: str = "columns") -> list[str]:
+    """The names, without units; raises ScenarioError for those not among the known columns."""
+    names = [*map(without_unit, names)]
     known = [*dict.fromkeys(filter(None, known))]
     shown = known if len(known) <= _LISTED else [*known[:_LISTED], "..."]
     expected = f"columns among {', '.join(shown)}"
     faults = [
         Fault(where, "", expected, repr(name), nearest(name, known))
-        for name in map(without_unit, names) if name not in known
+        for name in names if name not in known
     ]  # fmt: skip
     if faults:
         raise ScenarioError(faults)
+    return names
 
 
 def write(

@@ -391,7 +391,7 @@ def test_a_file_that_fails_while_it_is_written_is_one_fault(run, monkeypatch):
 def test_long_verbs_report_in_lines_if_stderr_is_no_terminal(run, monkeypatch):
     words = ("packets", SLOW, "--until", "60", "--seeds", "2", "--json")
     alone, quiet = run(*words), run(*words, "--quiet")
-    monkeypatch.setattr("fluidcc.cli.run.EVERY", 0.05)
+    monkeypatch.setattr("fluidcc.cli.run.EVERY", 0.001)
     _, out, err = run(*words)
     assert alone[1:] == quiet[1:] == (out, "")
     assert set(err.splitlines()) and all(

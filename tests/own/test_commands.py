@@ -344,6 +344,8 @@ RULES_OF_WINDOWS = [
     ("on_ack", "return ack.count / (s + ack.queue)", "load",
      "`return ack.count / (s + ack.queue)`", "reads 'queue', but Ack has only",
      "count, elapsed, rtt, load, marked, delay"),
+    ("on_ack", "return 4 * (1 - ops.exp(-ack.count)) / s", "means",
+     "on_ack is not proportional to ack.count: one packet changes the window by "),
     ("on_ack", "return ack.count * OTHER.max_window / 50.0 / s", "results",
      "reads OTHER", "make them parameters of this law"),
     ("on_mark", "return -s * random.random()", "results",
