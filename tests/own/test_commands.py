@@ -21,7 +21,7 @@ from fluidcc.laws.own import loaded
 from fluidcc.laws.registry import own_laws
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
-NAMES = ("highspeed", "pi2", "pie", "cubic")
+NAMES = ("highspeed", "pi2", "pie", "cube")
 SLOW = "hollot2001/slow"
 FAST = ("symbols", "results", "branches", "declarations", "means")
 
@@ -232,12 +232,12 @@ def test_pie_shows_drops_as_drops_and_marks_as_marks_in_every_engine(ecn):
     assert all(f"links.bottleneck.{kind}_fraction" in words for kind in ("drop", "mark"))
 
 
-def test_cubic_by_elapsed_time_has_the_equilibrium_of_its_curve():
+def test_the_cube_by_elapsed_time_has_the_equilibrium_of_its_curve():
     """Reductions t apart give up what the curve regains at the mean: 3 C (t - K)^2 t = C K^3. Its
     terms are differences of cubes as large as 15,000, in which all engines agree to rounding.
     """
-    with loaded([EXAMPLES / "cubic.py"]):
-        eq = fc.equilibrium(fc.load(EXAMPLES / "cubic.toml"))
+    with loaded([EXAMPLES / "cube.py"]):
+        eq = fc.equilibrium(fc.load(EXAMPLES / "cube.toml"))
         (law,) = own_laws()
         subject = Subject(law)
         found = [verb.finding(name, RULES[name], subject) for name in (*FAST, "engines")]
@@ -541,7 +541,7 @@ def test_packets_that_contradict_the_recommended_level_fail():
 LAWS = {  # what is found of equilibrium and packets, and words of the reason
     "scalable": ("ok", "ok", "equilibrium regular"),
     "pie": ("ok", "ok", "queue 18.75 packets"),
-    "cubic": ("ok", "ok", "equilibrium regular"),
+    "cube": ("ok", "ok", "equilibrium regular"),
     "vegas": ("not applicable", "ok", "queues from 20 to 40 packets"),
     "codel": ("undetermined", "ok", "memory of links.bottleneck.queue still changes"),
     "rate": ("ok", "ok", "equilibrium regular"),
