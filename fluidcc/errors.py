@@ -6,8 +6,10 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -113,80 +115,19 @@ def nearest(
     return tuple(folded[f] for f in difflib.get_close_matches(asked, folded, count, least))
 
 
-MEANT: Mapping[str, str] = {
-    word: name
-    for name, words in {
-        "bode": "nyquist frequency_response transfer_function tf bode_nyquist",
-        "stability": "margins margin gain_margin phase_margin delay_margin roots eigenvalues poles"
-        " rlocus root_locus spectral_abscissa",
-        "crossings": "hopf bifurcation bifurcations",
-        "cycle": "limit_cycle limitcycle floquet period amplitude phase_portrait",
-        "stability_map": "map region regions stability_region chart",
-        "equilibrium": "eq equilibria fixed_point steady_state operating_point queueing_delay delay"
-        " queue window cwnd utilization loss",
-        "linearize": "linear jacobians state_space",
-        "simulate": "run sim fluid trajectory integrate solve transient time_series timeseries"
-        " step_response step",
-        "solve_dde": "dde dde23 ddesolve ode odeint solve_ivp",
-        "simulate_packets": "ns2 ns3 packet packets pkt fairness fair jain throughput goodput fct"
-        " completion_times monte_carlo",
-        "simulate_trains": "train trains",
-        "fluctuations": "noise spectrum psd jitter variance stochastic",
-        "window_distributions": "windows distribution histogram",
-        "compare": "versus benchmark levels",
-        "check_law": "check verify test_law law",
-        "check_bounds": "bound bounds",
-        "optimize": "tune design minimize maximize",
-        "gradient": "derivative jacobian",
-        "sweep": "grid scan parameter param",
-        "load": "read open scenario from_file from_toml read_toml",
-        "dumps": "write to_toml save_scenario",
-        "replace": "set with_params set_params update",
-        "paths": "keys parameters params get",
-        "latex": "equations formulas",
-        "citations": "cite bib bibtex",
-        "Result.to_xarray": "to_dataset to_xarray",
-        "Result.to_pandas": "to_dataframe to_pandas",
-        "Result.save": "save export to_csv savefig",
-        "load_result": "load_dataset open_dataset open_result read_result",
-        "plot": "figure draw show",
-    }.items()
-    for word in words.split()
-}
-"""Public names by the words of theory and of other programs that people try in their place."""
-
-ARGUMENTS: Mapping[str, Sequence[str]] = {
-    name: words.split()
-    for name, words in {
-        "until": "duration time t_end tend t_stop end stop end_time stop_time t_max tmax length"
-        " horizon sim_time simtime simulation simulation_time run_time",
-        "warmup": "warm_up transient burn_in discard skip",
-        "seeds": "seed nseeds n_seeds num_seeds runs n_runs repetitions replications random_state",
-        "sample": "sampling sample_time sample_interval sampling_interval",
-        "step": "dt time_step timestep",
-        "mesh": "dt step time_step timestep solver method",
-        "low": "lo lower start minimum", "high": "hi upper stop maximum",
-        "vary": "variables params parameters design",
-        "maximize": "maximise max objective goal", "minimize": "minimise min cost objective",
-        "subject_to": "constraint constraints st such_that",
-        "over": "wrt with_respect_to by grid axes sweep params parameters",
-        "of": "quantity output", "verb": "function func command",
-        "levels": "engines models kinds",
-        "workers": "jobs n_jobs njobs cores processes n_workers threads",
-        "changes": "params parameters values",
-        "set": "param parameter p", "json": "format",
-        "out": "output o save csv export", "plot": "fig figure image png pdf plt draw",
-        "law_file": "law laws plugin", "quiet": "silent", "trace": "trace_file log pcap events",
-    }.items()
-}  # fmt: skip
-"""Arguments of functions and options of commands, and the words that people try in their place."""
+@functools.cache
+def ours(kind: str) -> Mapping[str, Sequence[str]]:
+    """Our names of a kind (a table of `words.toml`) by the words that people try in their place."""
+    tables = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+    pairs = [(word, name) for name, words in tables[kind].items() for word in words.split()]
+    return {word: [n for other, n in pairs if other == word] for word, _ in pairs}
 
 
 def argument(word: str, own: Sequence[str]) -> tuple[str, ...]:
     """Which of a function's or a command's `own` arguments a word means; empty if none."""
     folded = word.replace("-", "_").lower()
-    meaning = (name for name in own if folded in ARGUMENTS.get(name, ()))
-    return tuple(meaning) or nearest(folded, own, 1, least=ALIKE)
+    meaning = ours("arguments").get(folded, ())
+    return tuple(name for name in meaning if name in own) or nearest(folded, own, 1, least=ALIKE)
 
 
 def answers(function: Callable[P, T]) -> Callable[P, T]:
@@ -232,7 +173,7 @@ def meant(word: str, names: Sequence[str]) -> tuple[str, ...]:
     it, among `names` of its case if there is one.
     """
     word = word.replace("-", "_")
-    known = dict(MEANT) | {name: name for name in names}
+    known = {w: n for w, (n,) in ours("functions").items()} | {name: name for name in names}
     own = [name for name in names if name[:1].islower() == word[:1].islower()]
     parts = [part for part in word.lower().split("_") if part not in ("plot", "load", "simulate")]
     for each in (word.lower(), word.lower().removesuffix("s")):
@@ -243,8 +184,8 @@ def meant(word: str, names: Sequence[str]) -> tuple[str, ...]:
     for each in (own for part in parts for own in (part, part.removesuffix("s"))):
         if each in known:
             return (known[each],)
-    if close := nearest(word, list(MEANT), 1, least=ALIKE):
-        return (MEANT[close[0]],)
+    if close := nearest(word, list(known), 1, least=ALIKE):
+        return (known[close[0]],)
     return nearest(word, own, 1) or nearest(word, names, 1)
 
 
@@ -271,26 +212,15 @@ class Suggests:
             raise _NoAttributeError(name=name, obj=self)
 
 
-_WORDS = {
-    "N": ["n"], "C": ["capacity"], "R": ["rtt"], "p": ["mark_probability"], "q": ["queue"],
-    "W": ["window"], "w": ["window"], "x": ["rate"], "cwnd": ["window"], "t": ["time", "times"],
-    "loss": ["mark_probability"], "time": ["t", "times"], "df": ["to_pandas"],
-    "eigenvalues": ["roots"], "poles": ["roots"], "bandwidth": ["capacity"], "flow_count": ["n"],
-    "pm": ["phase_margin"], "gm": ["gain_margin"], "dm": ["delay_margin"], "show": ["plot"],
-    "omega": ["frequency"], "w_gc": ["gain_crossover"], "to_json": ["to_dict"],
-    "print": ["tables"], "summary": ["tables"],
-}  # fmt: skip
-"""Attributes of results and networks by symbols and by words of other programs."""
-
-
 def _attribute(thing: Any, name: str) -> str:
     """The attribute that a name means, as Python writes it; empty if there is none like it."""
     known = dict(_attributes(thing))
     for kind in ("link", "flow"):
         if name in (names := getattr(thing, f"{kind}_names", ())):
             return f"{kind}s[{names.index(name)}]"
-    meaning = MEANT.get(name, "").removeprefix("Result.")
-    close = [name, *_WORDS.get(name.lower() if len(name) > 1 else name, ()), meaning]
+    meanings = [w.removeprefix("Result.") for w in ours("functions").get(name, ())]
+    folded = name.lower() if len(name) > 1 else name
+    close = [name, *ours("attributes").get(folded, ()), *meanings]
     if len(name) > 1:
         close += nearest(name, list(known), 1, least=ALIKE)
         close += [other for other in known if name.lower() in other.split("_")]

@@ -13,7 +13,7 @@ import typer
 import fluidcc as fc
 from fluidcc.analysis.equilibrium import FlowsEquilibrium, LinkEquilibrium
 from fluidcc.cli.app import _command, app
-from fluidcc.errors import _WORDS, MEANT
+from fluidcc.errors import ours
 
 
 @pytest.mark.parametrize("name", dir(fc))
@@ -77,15 +77,18 @@ def test_citations_name_the_scenario_its_model_and_its_laws():
 
 
 def test_words_that_people_try_lead_to_names_that_exist():
-    assert not set(MEANT) & set(dir(fc))
+    words = ours("functions")
+    assert not set(words) & set(dir(fc))
     commands = set(typer.main.get_command(app).commands)  # pyright: ignore
-    for target in MEANT.values():
+    for (target,) in words.values():
         assert operator.attrgetter(target)(fc)
         command, *_ = _command(target).strip("'").split()
         assert command in commands or "the option" in _command(target)
     parts = (fc.Link, fc.Flows, LinkEquilibrium, FlowsEquilibrium, fc.Stability, fc.Solution)
     known = {field.name for part in parts for field in dataclasses.fields(part)} | {*dir(fc.Result)}
-    assert set(_WORDS.values()) <= known
+    known |= {*dir(fc.Stability), *dir(fc.Trajectory)}
+    names = {name for each in ours("attributes").values() for name in each}
+    assert names <= known | {"times", "tables"}
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ from fluidcc.cli.run import (
 from fluidcc.cli.sweep import sweep
 from fluidcc.cli.validation import check_law, figures, new_law, validate
 from fluidcc.cli.verbs import VERBS, make_command
-from fluidcc.errors import ALIKE, MEANT, Fault, ScenarioError, argument, meant, nearest
+from fluidcc.errors import ALIKE, Fault, ScenarioError, argument, meant, nearest, ours
 from fluidcc.folders import BESIDE, own_folder
 from fluidcc.scenario.parsing import Faults
 
@@ -255,7 +255,7 @@ class Once(TyperCommand):
         expected, meanings = f"an option among {listed}", argument(word, list(own))
         close = tuple(f"--{each.replace('_', '-')}" for each in meanings)
         takers = {verb.name: argument(word, list(verb.options)) for verb in VERBS.values()}
-        meaning = nearest(word, list(MEANT), 1, least=ALIKE)
+        meaning = nearest(word, list(ours("functions")), 1, least=ALIKE)
         if close:
             help = str(vars(own[meanings[0]])["help"]).partition(". ")[0].rstrip(".")
             expected = f"an option such as {close[0]} ({help})"
@@ -270,7 +270,7 @@ class Once(TyperCommand):
         elif answer := answer_to(word, ()):
             expected = answer if word in RUN else f"{answer} in the scenario (--set PATH=VALUE)"
         elif meaning:
-            command = _command(MEANT[meaning[0]]).strip("'")
+            command = _command(ours("functions")[meaning[0]][0]).strip("'")
             if command == name:
                 expected = f"no option for what `fluidcc {name}` answers anyway"
             else:

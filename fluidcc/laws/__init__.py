@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.feedback.receiver_window import ReceiverWindow as ReceiverWindow
     from fluidcc.laws.load_code import ADPM as ADPM
     from fluidcc.laws.load_code import Exact as Exact
+    from fluidcc.laws.marking import Accumulated as Accumulated
     from fluidcc.laws.marking import EqualWindow as EqualWindow
     from fluidcc.laws.marking import Geometric as Geometric
     from fluidcc.laws.marking import Plain as Plain
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.load_factor import LoadFactor as LoadFactor
     from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor as ModifiedLoadFactor
     from fluidcc.laws.queue.pi import PI as PI
+    from fluidcc.laws.queue.pi2 import PI2 as PI2
+    from fluidcc.laws.queue.pie import PIE as PIE
     from fluidcc.laws.queue.red import RED as RED
     from fluidcc.laws.queue.rem import REM as REM
     from fluidcc.laws.queue.threshold import Threshold as Threshold
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.becn import BECN as BECN
     from fluidcc.laws.window.binomial import Binomial as Binomial
     from fluidcc.laws.window.bmcc import BMCC as BMCC
+    from fluidcc.laws.window.cubic import CUBIC as CUBIC
     from fluidcc.laws.window.dctcp import DCTCP as DCTCP
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
     from fluidcc.laws.window.newreno import NewReno as NewReno

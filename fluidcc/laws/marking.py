@@ -87,3 +87,18 @@ class Wait(AbstractMarkSpacing):
         left = 2 - gap * p
         late = ops.where(left > p, p / ops.where(left > p, left, 1.0), 1.0)
         return ops.where(gap * p < 1, 0.0, late)
+
+
+class Accumulated(AbstractMarkSpacing):
+    """No signal until the probabilities since the last have a sum of 0.85, one for sure at 8.5."""
+
+    name: ClassVar[str] = "accumulated"
+    source: ClassVar[str] = "rfc8033, section 5.4"
+
+    def rate(self, p: Num) -> Num:
+        """One in 1.85/p - 0.85 packets: to one packet, by which 0.85/p is rounded up."""
+        return p / (1.85 - 0.85 * p)
+
+    def gap_probability(self, p: Num, gap: Num) -> Num:
+        """0, then p, then 1, by the sum."""
+        return ops.where(gap * p < 0.85, 0.0, ops.where(gap * p < 8.5, p, 1.0))

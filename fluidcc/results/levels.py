@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from fluidcc.errors import Fault, ScenarioError, nearest, shown
+from fluidcc.errors import Fault, ScenarioError, nearest, ours, shown
 
 if TYPE_CHECKING:
     from fluidcc.analysis.equilibrium import Equilibrium
@@ -27,9 +27,6 @@ class Choice(NamedTuple):
     reason: str
 
 
-_OTHERS = {"fluid": "mean", "ode": "mean", "windows": "population", "pkt": "packets"}
-
-
 def known_levels(levels: str | Iterable[str], *, where: str = "levels") -> tuple[str, ...]:
     """The levels in their order, from names or from text with commas.
 
@@ -39,7 +36,7 @@ def known_levels(levels: str | Iterable[str], *, where: str = "levels") -> tuple
     unknown = [name for name in names if name not in LEVELS]
     if unknown or not names:
         got = shown(", ".join(map(repr, unknown))) or "none"
-        each = [nearest(_OTHERS.get(name, name), LEVELS, 1) for name in map(str, unknown)]
+        each = [ours("levels").get(n) or nearest(n, LEVELS, 1) for n in map(str, unknown)]
         close = tuple(dict.fromkeys(itertools.chain(*each)))
         raise ScenarioError([Fault(where, "", f"some of {', '.join(LEVELS)}", got, close)])
     return tuple(level for level in LEVELS if level in names)

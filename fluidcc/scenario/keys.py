@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fluidcc.errors import ARGUMENTS, nearest
+from fluidcc.errors import nearest, ours
 from fluidcc.laws.law import Law
 from fluidcc.laws.parameters import ENGINES, EVENTS, infos
 from fluidcc.laws.registry import LAWS
@@ -142,10 +142,9 @@ _BARE = {
     for place, mark, own in [re.match(r"(?:(\w+)([.=]))?(.*)", name).groups("")]  # pyright: ignore
 }
 
-RUN = {
-    word for name in ("until", "warmup", "seeds", "step", "sample")
-    for word in (name, *ARGUMENTS[name]) if word not in ELSEWHERE
-}  # fmt: skip
+_OF_RUNS = {"until", "warmup", "seeds", "step", "sample"}
+RUN = {word for word, names in ours("arguments").items() if _OF_RUNS.intersection(names)}
+RUN = (RUN | _OF_RUNS) - set(ELSEWHERE)
 """What belongs to a run and not to a scenario."""
 
 

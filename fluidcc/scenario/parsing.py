@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, overload
 
-from fluidcc.errors import Fault, ScenarioError, nearest, shown
+from fluidcc.errors import Fault, ScenarioError, nearest, ours, shown
 from fluidcc.folders import LARGEST
 
 _DIGITS = r"[-+]?(?:\d+\.?\d*|\.\d+)"
@@ -47,13 +47,8 @@ _UNITS: dict[str, tuple[str, Fraction]] = {
     "%": ("1", Fraction(1, 100)),
 }
 _MADE_FROM = {"packet": "B", "packet/s": "B/s", "bit/s": "B/s"}
-_SPELT = {
-    "s": "sec secs second seconds", "ms": "msec msecs millisecond milliseconds",
-    "us": "usec usecs microsecond microseconds", "min": "minute minutes", "h": "hour hours",
-    "packet": "p pkg", "packet/s": "pps p/s",
-}  # fmt: skip
 _SPELT_BITS = re.compile(r"([kKmMgG])(?:b|[bB]its?)?(?:/s|ps)?")
-"""Units by the words, and rates in bits by the letters, of others."""
+"""Rates in bits by the letters of others."""
 _EXAMPLES = {
     "s": '"88 ms"',
     "B": '"1000 B"',
@@ -98,8 +93,7 @@ def _close(text: str, unit: str) -> tuple[str, ...]:
 
 def _spelt(name: str, fitting: Sequence[str]) -> tuple[str, ...]:
     """The unit among the `fitting` that others spell in another way, else the nearest one."""
-    folded = name.casefold()
-    found = [unit for unit, words in _SPELT.items() if folded in words.split()]
+    found = [*ours("units").get(name.casefold(), ())]
     if bits := _SPELT_BITS.fullmatch(name):
         prefix = {"k": "k", "m": "M", "g": "G"}[bits[1].casefold()]
         found += [f"{prefix}bit/s", f"{prefix}bit"]

@@ -208,16 +208,24 @@ _PROBES = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 300)])  # of a number o
 
 
 def _probes(law: AbstractQueueLaw) -> Iterator[Any]:
-    """States in which a law may say all that it ever says."""
+    """States in which a law may say all that it ever says: each number by itself beside the others
+    at their start, or at any of their values.
+    """
     if not law.states:
         yield ()
-    start = leaves(law.start(1.0))
-    for k, field in enumerate(law.states.values()):
-        within = field.info.within
-        low, high = (-math.inf, math.inf) if within is None else within.ends
-        for value in _PROBES:
-            numbers = [*start[:k], min(max(value, low), high), *start[k + 1 :]]
-            yield law.state_of(*map(float, numbers))
+        return
+    start = np.array(leaves(law.start(1.0)), float)
+    ends = [(-math.inf, math.inf) if f.info.within is None else f.info.within.ends
+            for f in law.states.values()]  # fmt: skip
+    alone = np.tile(start, (len(ends), _PROBES.size, 1))
+    for k in range(len(ends)):
+        alone[k, :, k] = _PROBES
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.permutation(_PROBES) for _ in ends], axis=-1)
+    chosen = rng.integers(0, 3, values.shape)
+    mixed = np.select([chosen == 0, chosen == 1], [start, 0.0 * start], values)
+    for numbers in np.clip([*alone.reshape(-1, len(ends)), *mixed], *np.array(ends).T):
+        yield law.state_of(*map(float, numbers))
 
 
 def _seen(queue: float) -> Arrival:

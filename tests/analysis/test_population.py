@@ -18,6 +18,7 @@ from fluidcc.analysis.flow_response import answer
 from fluidcc.analysis.margins import margins
 from fluidcc.analysis.population import mean_window, moments
 from fluidcc.laws import (
+    CUBIC,
     RED,
     Droptail,
     ECNMod,
@@ -736,7 +737,25 @@ def test_cubic_has_the_constant_of_random_losses(law, constant_of, p, drop):
     assert flight / (TRIP / (p + drop)) ** 0.75 == pytest.approx(constant_of, rel=3e-3)
 
 
-@pytest.mark.parametrize("law", [Cubic(), FastConvergence()])
+@pytest.mark.parametrize(("fast", "constant_of"), [(False, 1.3004), (True, 1.1962)])
+def test_cubic_of_the_rfc_has_the_published_constant(fast, constant_of):
+    """1.3004: Poojary and Sharma (2016); the other by one flow's equations, drawn at random."""
+    net = constant(1e-6, window=CUBIC(fast_convergence=fast), n=1, capacity=1e9)
+    found = flows_of(fc.equilibrium(net))
+    flight = float(found.rate[0]) * float(found.rtt[0])
+    assert flight / (TRIP / 1e-6) ** 0.75 == pytest.approx(constant_of, rel=3e-3)
+
+
+def test_mean_windows_of_cubic_rest_beyond_the_top_of_the_cube():
+    """Growth 3 c (t - K)^2 balances (1 - beta) W/t: t = R/(p W), c K^3 = (1 - beta) W."""
+    net = constant(1e-7, window=CUBIC(fast_convergence=False), n=1, capacity=1e9)
+    (window,) = flows_of(fc.equilibrium(fc.replace(net, {"model.closure": "mean"}))).window
+    (beyond,) = (u.real for u in np.roots([3.0, -6.0, 3.0, -1.0]) if abs(u.imag) < 1e-9)
+    expected = (0.4 / 0.3) ** 0.25 * (TRIP / 1e-7 / beyond) ** 0.75
+    assert window == pytest.approx(expected, rel=2e-3)
+
+
+@pytest.mark.parametrize("law", [Cubic(), FastConvergence(), CUBIC()])
 @pytest.mark.parametrize(("p", "drop"), [(1e-3, 0.0), (1e-2, 0.0), (0.0, 1e-3)])
 def test_packets_of_laws_that_remember_have_that_mean(law, p, drop):
     net = constant(p, drop=drop, window=law, n=20, capacity=1e6)

@@ -12,14 +12,13 @@ from scipy.optimize import brentq
 
 from fluidcc import Link
 from fluidcc.check import means
-from fluidcc.laws import PFTK, RED, Ack, Arrival, Recovery, Reno
+from fluidcc.laws import PFTK, RED, Accumulated, Ack, Arrival, Recovery, Reno, Uniform, Wait
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.reaction import backed_off, indications
 from fluidcc.laws.registry import LAWS
 from fluidcc.model.rates import queue_law_rate
 
 WINDOW_LAWS = list(LAWS["window"].values())
-SPREADINGS = list(LAWS["spreading"].values())
 REACTIONS = [
     kind(growth=growth) if "growth" in infos(kind) else kind()
     for kind in LAWS["reaction"].values()
@@ -53,16 +52,27 @@ def mean_gap(chance, longest: int) -> sp.Rational:
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 10, 49])
-@pytest.mark.parametrize("kind", SPREADINGS[1:], ids=lambda k: k.name)
+@pytest.mark.parametrize("kind", [Uniform, Wait], ids=lambda k: k.name)
 def test_spreading_meets_its_rate(kind, m: int):
     spreading, p = kind(), sp.Rational(1, m)
     gap = mean_gap(lambda j: spreading.gap_probability(p, j), 2 * m)
     assert 1 / gap == sp.nsimplify(spreading.rate(p))
 
 
+@pytest.mark.parametrize("m", [1, 2, 7, 20, 27, 40, 1000, 3001])
+def test_accumulated_probabilities_meet_their_rate_to_one_packet(m):
+    spreading = Accumulated()
+    left, gap = 1.0, 0.0
+    for number in range(1, 9 * m + 2):
+        gap += left
+        left *= 1 - float(spreading.gap_probability(1 / m, float(number)))
+    assert left == 0
+    assert abs(1 / float(spreading.rate(1 / m)) - gap) < 1 + 3e-4 * gap
+
+
 @pytest.mark.parametrize("size", [sp.Integer(1), sp.Integer(2), sp.Rational(1, 2)])
 @pytest.mark.parametrize("gentle", [False, True])
-@pytest.mark.parametrize("kind", SPREADINGS[1:], ids=lambda k: k.name)
+@pytest.mark.parametrize("kind", [Uniform, Wait], ids=lambda k: k.name)
 def test_red_marks_packets_of_one_size_at_its_long_run_rate(kind, gentle: bool, size):
     law = RED(
         min_th=sp.Integer(10), max_th=sp.Integer(20), p_max=sp.Rational(1, 4), gentle=gentle,

@@ -270,8 +270,8 @@ def test_cubic_settles_at_its_closed_form(changes):
     """RFC 9438: between two marks, 1/(pW/R) s apart, the window grows by what a mark takes. Its
     memory of the last mark is that of rare ones where there are none, not the one of its start.
     """
-    fc.load_laws(WRITTEN / "cubic.py")
-    cubic = {"flow.window": {"law": "cubic", "reaction": "per_mark"}}
+    fc.load_laws(WRITTEN / "cubic_target.py")
+    cubic = {"flow.window": {"law": "cubic_target", "reaction": "per_mark"}}
     rest = fc.equilibrium(fc.replace(fc.load(SLOW), cubic | changes))
     flows = rest.flows["tcp"]
     W, R, p = (v[0] for v in (flows.window, flows.rtt, flows.mark_probability))
@@ -282,16 +282,16 @@ def test_cubic_settles_at_its_closed_form(changes):
 
 
 def test_cubic_keeps_its_largest_window_on_an_idle_link():
-    fc.load_laws(WRITTEN / "cubic.py")
-    capped = {"flow.window": {"law": "cubic", "max_window": 5}, "flow.initial.window": 2}
+    fc.load_laws(WRITTEN / "cubic_target.py")
+    capped = {"flow.window": {"law": "cubic_target", "max_window": 5}, "flow.initial.window": 2}
     rest = fc.equilibrium(fc.replace(fc.load(SLOW), capped))
     assert rest.status == "empty" and rest.flows["tcp"].window[0] == pytest.approx(5)
 
 
 def test_a_population_that_its_steps_do_not_resolve_is_refused():
     """CUBIC by ACK comes to its curve within a round trip, of thousands between two losses."""
-    fc.load_laws(WRITTEN / "cubic.py")
-    lossy = {"flow.window": {"law": "cubic"}, "link.random_loss": 1e-6, "flow.n": 1,
+    fc.load_laws(WRITTEN / "cubic_target.py")
+    lossy = {"flow.window": {"law": "cubic_target"}, "link.random_loss": 1e-6, "flow.n": 1,
              "link.capacity": "100 Gbit/s", "flow.feedback": "loss", "model.closure": "population",
              "model.rates": "ack"}  # fmt: skip
     rest = fc.equilibrium(fc.replace(fc.load(SLOW), lossy))

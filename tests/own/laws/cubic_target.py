@@ -1,4 +1,4 @@
-"""CUBIC: RFC 9438."""
+"""CUBIC with a target for each acknowledgement: RFC 9438."""
 
 from fluidcc.laws import AbstractWindowLaw, ops, param, state
 
@@ -6,7 +6,7 @@ from fluidcc.laws import AbstractWindowLaw, ops, param, state
 class Cubic(AbstractWindowLaw):
     """Window along a cubic in the time since the last reduction."""
 
-    name = "cubic"
+    name = "cubic_target"
     source = "RFC 9438"
     reaction = "once_per_rtt"
     recovery = "sack"

@@ -1,12 +1,12 @@
-"""CUBIC: the window follows a cubic in the time since the last reduction (RFC 9438)."""
+"""The cube of CUBIC: the window follows the time since the last reduction (RFC 9438)."""
 
 from fluidcc.laws import AbstractWindowLaw, ops, param, state
 
 
-class Cubic(AbstractWindowLaw):
+class Cube(AbstractWindowLaw):
     """W(t) = C (t - K)^3 + W_max, without the region in which CUBIC is as slow as Reno."""
 
-    name = "cubic"
+    name = "cube"
     source = "Xu, Ha, Rhee, Goel and Eggert (2023), RFC 9438, sections 4.2 and 4.6"
     reaction = "once_per_rtt"
     recovery = "sack"

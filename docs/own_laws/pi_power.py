@@ -1,13 +1,13 @@
-"""PI2: a proportional-integral controller of the queueing delay whose output is squared."""
+"""A proportional-integral controller of the queueing delay whose output has a power."""
 
 from fluidcc.laws import AbstractQueueLaw, Signal, ops, param, state
 
 
-class PI2(AbstractQueueLaw):
-    """Marks with the square of p; each tick moves p by the delay and by its growth."""
+class PIPower(AbstractQueueLaw):
+    """Marks with a power of p; each tick moves p by the delay and by its growth."""
 
-    name = "pi2"
-    source = "De Schepper, Briscoe and White (2023), RFC 9332, appendix A"
+    name = "pi_power"
+    source = "De Schepper, Briscoe and White (2023), RFC 9332, appendix A, for a power of 2"
     p = state(0.0, "p", unit="1", doc="before it is squared", within="[0, 1]")
     delay = state(0.0, r"\tau", unit="s", doc="at the last tick", within="[0, inf)")
     zero_order_hold = True  # the signal changes at ticks alone
@@ -15,6 +15,7 @@ class PI2(AbstractQueueLaw):
     alpha: float = param(0.16, r"\alpha", unit="1/s", doc="gain of the delay", within="(0, inf)")
     beta: float = param(3.2, r"\beta", unit="1/s", doc="gain of its growth", within="(0, inf)")
     interval: float = param(0.016, "D", unit="s", doc="time between ticks", within="(0, inf)")
+    power: float = param(2.0, "u", unit="1", doc="power of p", within="[1, inf)")
 
     def period(self):
         """Time between ticks [s]."""
@@ -28,4 +29,4 @@ class PI2(AbstractQueueLaw):
 
     def signal(self, x, seen):
         """Signal of the queue to a packet."""
-        return Signal(mark=x.p**2)
+        return Signal(mark=x.p**self.power)
