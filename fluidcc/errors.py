@@ -127,7 +127,7 @@ def argument(word: str, own: Sequence[str]) -> tuple[str, ...]:
     """Which of a function's or a command's `own` arguments a word means; empty if none."""
     folded = word.replace("-", "_").lower()
     meaning = ours("arguments").get(folded, ())
-    return tuple(name for name in meaning if name in own) or nearest(folded, own, 1, least=ALIKE)
+    return tuple(name for name in meaning if name in own) or nearest(folded, own, 1, least=0.75)
 
 
 def answers(function: Callable[P, T]) -> Callable[P, T]:
@@ -138,16 +138,19 @@ def answers(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*args, **options)
         except TypeError:
-            if fault := _misuse(function, args, options):
+            if fault := misuse(function, args, options):
                 raise TypeError(str(fault)) from None
             raise
 
     return call
 
 
-def _misuse(function: Any, args: Any, options: Mapping[str, Any]) -> Fault | None:
-    """The fault of a call whose arguments do not fit; None if they do."""
-    signature = inspect.signature(function)
+def misuse(function: Any, args: Any, options: Mapping[str, Any]) -> Fault | None:
+    """The fault of a call whose arguments do not fit; None if they do, or if that is not known."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a function in C without a signature
+        return None
     known, name = signature.parameters, function.__name__
     named = [each.name for each in known.values() if each.kind is each.KEYWORD_ONLY]
     plain = [each for each in known if each not in named]
@@ -216,8 +219,8 @@ def _attribute(thing: Any, name: str) -> str:
     """The attribute that a name means, as Python writes it; empty if there is none like it."""
     known = dict(_attributes(thing))
     for kind in ("link", "flow"):
-        if name in (names := getattr(thing, f"{kind}_names", ())):
-            return f"{kind}s[{names.index(name)}]"
+        if name in getattr(thing, f"{kind}_names", ()):
+            return f"{kind}s[{name!r}]"
     meanings = [w.removeprefix("Result.") for w in ours("functions").get(name, ())]
     folded = name.lower() if len(name) > 1 else name
     close = [name, *ours("attributes").get(folded, ()), *meanings]

@@ -86,7 +86,7 @@ def test_words_that_people_try_lead_to_names_that_exist():
         assert command in commands or "the option" in _command(target)
     parts = (fc.Link, fc.Flows, LinkEquilibrium, FlowsEquilibrium, fc.Stability, fc.Solution)
     known = {field.name for part in parts for field in dataclasses.fields(part)} | {*dir(fc.Result)}
-    known |= {*dir(fc.Stability), *dir(fc.Trajectory)}
+    known |= {*dir(fc.Stability), "time"}
     names = {name for each in ours("attributes").values() for name in each}
     assert names <= known | {"times", "tables"}
 

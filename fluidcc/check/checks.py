@@ -16,11 +16,9 @@ from fluidcc.check.assertions import Why
 from fluidcc.check.cases import DRAWS, SEED, Case, cases_of, distinct, falsify, numbers_of
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
-    SIGNALS,
     AbstractQueueLaw,
     AbstractReaction,
     AbstractWindowLaw,
-    Ack,
     Arrival,
     Law,
     Signal,
@@ -28,7 +26,7 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import infos, numeric_parameters
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.trial import shrinks
+from fluidcc.laws.trial import CHANGES, shrinks, undeclared
 from fluidcc.laws.window.reno import Reno
 
 Answer = tuple[Sequence[Why] | str | None, str]
@@ -151,7 +149,9 @@ def declarations(subject: Subject) -> Answer:
     if subject.faulty:
         return None, _FAILED
     if issubclass(subject.law, AbstractWindowLaw):
-        return list(read(subject.default)), f"`reads` agrees with the rules{_slow(subject.default)}"
+        faults = (undeclared(subject.default, method) for method in CHANGES)
+        said = f"`reads` agrees with the rules{_slow(subject.default)}"
+        return [str(fault) for fault in faults if fault], said
     summary = "`period`, `zero_order_hold`, `emits` and `breakpoints` agree with the rules"
     return list(declared(subject.default)), summary
 
@@ -165,16 +165,6 @@ def _slow(law: Any) -> str:
         "and losses alone set, packets and trains grow by slow start and do not ask it: write "
         "`def slow_start(self, s): return 0` in the class if the law is to act from the start"
     )
-
-
-def read(law: Any) -> Iterator[str]:
-    """Signals that the rules of a window law read, and that its `reads` lacks."""
-    for method in ("on_ack", "on_mark", "on_loss", "observe", "on_tick"):
-        known = symbolic.rule(law, method)
-        used = set().union(*(result.free_symbols for result in known.results))
-        for name, symbol in Ack(*known.event)._asdict().items():
-            if symbol in used and name in SIGNALS and name not in law.reads:
-                yield f"reads = {law.reads}, but {method}() reads ack.{name}: add {name!r}"
 
 
 def declared(law: Any) -> Iterator[str]:

@@ -60,7 +60,7 @@ _ARGUMENTS: dict[str, Any] = {
 _ASIDE = 0.25  # from the start of a memory, which may be 0
 _SIZES = (4.0, 8.0, 64.0, 1024.0)  # packet: windows at which marks are tried
 _REGULAR = ("on_ack", "observe", "on_arrival")
-_CHANGES = ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival")
+CHANGES = ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival")
 _MEMORIES = ("start", "bounded", "with_window")
 _TUPLES = ("breakpoints", "switching_points", "tick_interval", "initial_states")
 _OTHERS = ("check", "change", "state_of", "in_packets", "is_discontinuous")  # no rules
@@ -146,10 +146,10 @@ def _expected(law: Any, method: str) -> tuple[Any, str]:
         return Signal(), f"a Signal({', '.join(f'{name}=...' for name in Signal._fields)})"
     if (kind, method) == ("reaction", "shares"):
         return Shares(0.0, 0.0), "Shares(growing, reacting)"
-    if kind not in ("window", "queue") or method not in (*_CHANGES, *_MEMORIES):
+    if kind not in ("window", "queue") or method not in (*CHANGES, *_MEMORIES):
         return None, ""
     template = law.state_of(*(1.0 for _ in law.fields))
-    if method not in _CHANGES:
+    if method not in CHANGES:
         return template, f"the memory: {', '.join(law.fields)}, as self.state_of(...) makes it"
     word = f"{', '.join(law.fields)}, as self.change(state, ...) returns"
     return template, (
@@ -300,7 +300,7 @@ def _by_floats(law: Any, method: str) -> Fault | None:
 def _by_contract(law: Any, method: str) -> Fault | None:
     """The fault of a rule whose numbers are of the right shape, but no changes."""
     kind = kind_of(type(law))
-    if kind not in ("window", "queue") or method not in _CHANGES:
+    if kind not in ("window", "queue") or method not in CHANGES:
         return None
     name = "ack" if kind == "window" else "seen"
     event = _ARGUMENTS[name]
@@ -331,11 +331,11 @@ def _by_contract(law: Any, method: str) -> Fault | None:
     return None
 
 
-def _undeclared(law: Any, method: str) -> Fault | None:
+def undeclared(law: Any, method: str) -> Fault | None:
     """The fault of a rule of a window law that acts on a signal which the law does not declare, at
     whatever numbers.
     """
-    if kind_of(type(law)) != "window" or method not in _CHANGES:
+    if kind_of(type(law)) != "window" or method not in CHANGES or not hasattr(law, method):
         return None
     event = _ARGUMENTS["ack"]
     for signal in (s for s in event._fields if s in SIGNALS and s not in law.reads):
@@ -393,7 +393,7 @@ def _by_trace(law: Any, method: str) -> Fault | None:
         return _fault(law, method, f"functions that every engine has: {BY_OPS}", "", error)
     except Exception as error:
         return _fault(law, method, _WORKS, describe(error), error)
-    return _undeclared(law, method)
+    return undeclared(law, method)
 
 
 def _fault(law: Any, method: str, expected: str, got: str, error: Any = None) -> Fault:

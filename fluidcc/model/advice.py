@@ -1,6 +1,7 @@
 """Warnings about networks that are valid but probably not intended."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from fluidcc.scenario.network import (
 )
 
 _LONG = 10.0  # [s] of a delay or a period that is more likely given in milliseconds
-_TIMES = {"links": ("delay", "queue"), "flows": ("rtt", "access_delay", "reverse_delay")}
+_TIMES = ("rtt", "access_delay", "reverse_delay")
 
 
 def advice(net: Network) -> tuple[str, ...]:
@@ -53,22 +54,16 @@ def advice(net: Network) -> tuple[str, ...]:
 
 def milliseconds(net: Network) -> list[str]:
     """A sentence for each delay or period of so many seconds that these may be milliseconds."""
-    found = []
-    for kind, owner, thing in (
-        *(("links", *pair) for pair in zip(net.link_names, net.links, strict=True)),
-        *(("flows", *pair) for pair in zip(net.flow_names, net.flows, strict=True)),
-    ):
-        values = {key: getattr(thing, key) for key in _TIMES[kind]}
-        if isinstance(law := values.pop("queue", None), Law):
-            times = (key for key, info in infos(law).items() if info.unit == "s")
-            values |= {f"queue.{key}": getattr(law, key) for key in times}
-        for key, value in values.items():
-            if value is not None and (longest := float(np.max(value))) > _LONG:
-                found.append(
-                    f"{kind}.{owner}.{key} is {longest:g} s: plain numbers are seconds "
-                    f'("{longest:g} ms" for milliseconds)'
-                )
-    return found
+    times: dict[str, Any] = {}
+    for name, link in zip(net.link_names, net.links, strict=True):
+        times[f"links.{name}.delay"] = link.delay
+        own = (key for key, info in infos(link.queue).items() if info.unit == "s")
+        times |= {f"links.{name}.queue.{key}": getattr(link.queue, key) for key in own}
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        times |= {f"flows.{name}.{key}": getattr(flows, key) for key in _TIMES}
+    longest = {path: float(np.max(time)) for path, time in times.items() if time is not None}
+    note = '{} is {:g} s: plain numbers are seconds ("{:g} ms" for milliseconds)'
+    return [note.format(path, time, time) for path, time in longest.items() if time > _LONG]
 
 
 def _of_link(link: Link, fixed: float) -> Iterator[str]:

@@ -15,7 +15,6 @@ rounding of searches that end on it, and less than the digits of a result show."
 
 _TEXT = re.compile(r"^\s*([^<>=]+?)\s*(<=|>=)\s*([^<>=]+?)\s*$")
 _ALIKE = re.compile(r"^\s*([^<>=]+?)\s*([<>≤≥])=?\s*([^<>=]+?)\s*$")  # such as `queue < 3`
-_SIGNS = {"<": "<=", "≤": "<=", ">": ">=", "≥": ">="}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,13 +67,11 @@ def constraint(net: Network, text: str, *, where: str = "subject_to") -> Constra
 
 def _close(text: str) -> tuple[str, ...]:
     """A constraint as it is to be written, from one with another sign or with its sides changed."""
-    if (match := _ALIKE.match(text)) is None:
-        return ()
-    left, sign, right = match.groups()
-    sign = _SIGNS[sign]
+    left, sign, right = match.groups() if (match := _ALIKE.match(text)) else ("", "", "")
+    upper = sign in "<≤"
     if parsing.NUMBER.match(left) and not parsing.NUMBER.match(right):
-        left, sign, right = right, {"<=": ">=", ">=": "<="}[sign], left
-    return (f"{left} {sign} {right}",)
+        left, upper, right = right, not upper, left
+    return (f"{left} {'<=' if upper else '>='} {right}",) if left else ()
 
 
 def _bound(net: Network, quantity: Measure, number: str, where: str) -> float:

@@ -267,33 +267,30 @@ class Flows(Suggests, Module):
 class Parts(tuple[T, ...]):
     """The links or the groups of a network in their order, each by its index or its name."""
 
-    field = ""
-    names: tuple[str, ...] = ()
+    net: Any
+    field: str
 
     def __getitem__(self, key: Any) -> Any:
         """One of them; raises KeyError, with the nearest, for a name that none has."""
-        if isinstance(key, str) and key not in self.names:
-            expected = f"one of {', '.join(map(repr, self.names))}, or an index"
-            close = nearest(key, self.names, 1)
-            raise KeyError(str(Fault(self.field, "", expected, repr(key), close)))
-        return super().__getitem__(self.names.index(key) if isinstance(key, str) else key)
+        if isinstance(key, str):
+            names = getattr(self.net, f"{self.field.removesuffix('s')}_names")
+            if key not in names:
+                expected = f"one of {', '.join(map(repr, names))}, or an index"
+                close = nearest(key, names, 1)
+                raise KeyError(str(Fault(self.field, "", expected, repr(key), close)))
+            key = names.index(key)
+        return super().__getitem__(key)
 
 
-class _Named:
+def _parts(field: str) -> property:
     """The field of a network that reads its links or groups as `Parts`; trees have a tuple."""
 
-    def __init__(self, field: str, names: str) -> None:
-        self.field, self.names = field, names
-
-    def __get__(self, net: Any, cls: Any = None) -> Any:
-        if net is None:
-            return self
-        parts: Any = Parts(vars(net)[self.field])
-        parts.field, parts.names = self.field, vars(net)[self.names]
+    def read(net: Any) -> Any:
+        parts: Any = Parts(vars(net)[field])
+        parts.net, parts.field = net, field
         return parts
 
-    def __set__(self, net: Any, value: Any) -> None:
-        vars(net)[self.field] = tuple(value)
+    return property(read, lambda net, value: vars(net).__setitem__(field, tuple(value)))
 
 
 class Network(Shown, Module):
@@ -352,8 +349,8 @@ class Network(Shown, Module):
                 )
 
 
-setattr(Network, "links", _Named("links", "link_names"))  # noqa: B010
-setattr(Network, "flows", _Named("flows", "flow_names"))  # noqa: B010
+for _field in ("links", "flows"):
+    setattr(Network, _field, _parts(_field))
 
 
 def require_network(value: object) -> None:

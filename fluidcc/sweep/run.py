@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from fluidcc.errors import misuse
 from fluidcc.progress import Clock, Progress, report, reporting
 from fluidcc.scenario.network import Network
 from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, name_of
@@ -141,15 +141,8 @@ def _require_callable(verb: Any, count: int) -> None:
     if not callable(verb):
         raise TypeError(f"verb: expected a function such as fluidcc.equilibrium, got {verb!r}")
     flat = functools.partial(verb)  # nested partials are merged into one of the innermost function
-    try:
-        signature = inspect.signature(flat.func)
-    except ValueError:  # a function in C without a signature
-        return
-    try:
-        signature.bind(*flat.args, *(None,) * count, **flat.keywords)
-    except TypeError as error:
-        name = name_of(verb).rpartition(".")[2]
+    if fault := misuse(flat.func, (*flat.args, *(None,) * count), flat.keywords):
         raise TypeError(
             "verb: expected a function that takes a network, its options given as in "
-            f"functools.partial(fc.simulate, until=60), got {name}: {error}"
-        ) from None
+            f"functools.partial(fc.simulate, until=60), got {fault}"
+        )

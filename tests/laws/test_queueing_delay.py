@@ -119,5 +119,5 @@ def test_packets_keep_as_many(n: float, within: float):
 
 def test_what_a_law_reads_it_must_declare():
     (fault,), _ = RULES["declarations"](Subject(Undeclared))
-    assert "on_ack() reads ack.delay" in fault and "'delay'" in fault
+    assert "a line `reads = ('mark', 'drop', 'delay')` in the class" in fault
     assert RULES["declarations"](Subject(Fast))[0] == []
