@@ -218,15 +218,16 @@ class Suggests:
 def _attribute(thing: Any, name: str) -> str:
     """The attribute that a name means, as Python writes it; empty if there is none like it."""
     known = dict(_attributes(thing))
-    for kind in ("link", "flow"):
-        if name in getattr(thing, f"{kind}_names", ()):
-            return f"{kind}s[{name!r}]"
+    for kind in ("links", "flows"):
+        if name in getattr(thing, f"{kind[:-1]}_names", vars(thing).get(kind, ())):
+            return f"{kind}[{name!r}]"
     meanings = [w.removeprefix("Result.") for w in ours("functions").get(name, ())]
     folded = name.lower() if len(name) > 1 else name
     close = [name, *ours("attributes").get(folded, ()), *meanings]
     if len(name) > 1:
         close += nearest(name, list(known), 1, least=ALIKE)
-        close += [other for other in known if name.lower() in other.split("_")]
+        having = [other for other in known if name.lower() in other.split("_")]
+        close += nearest(name, having, 1, least=0.0)
         close += nearest(name, list(known), 1, least=0.7)
     return next((known[other] for other in close if other in known), "")
 
