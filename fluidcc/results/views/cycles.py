@@ -12,7 +12,6 @@ from fluidcc.results.axes import (
     PALE,
     axis_label,
     fit_scale,
-    legend,
     legend_above,
     over_time,
     parameter_axis,
@@ -32,6 +31,7 @@ from fluidcc.results.blocks import (
     table,
     verdict,
 )
+from fluidcc.results.export import scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -96,23 +96,22 @@ class CycleView(View):
     def draw(self, figure: "SubFigure") -> None:
         """One period: queues and averages above, windows below; or the states of an equation."""
         cycle = self.found
-        above, below = over_time(figure)
-        if cycle.course is not None:
-            for name, values in cycle.course.values.items():
-                ax = below if name.partition("[")[0].endswith(".window") else above
-                style = "--" if name.endswith(".average") else "-"
-                ax.plot(cycle.course.time, values, style, label=name)
-        title = (
-            "no cycle"
-            if cycle.period is None
-            else f"period {cycle.period:.5g} s, found {_FOUND[cycle.status]}"
-        )
-        above.set(title=title)
+        if cycle.period is None:
+            raise ValueError(f"no picture: {cycle.message}")
+        scale, unit = scaled([cycle.period], "s")
+        above, below = over_time(figure, unit)
+        course = {} if cycle.course is None else cycle.course.values
+        time = None if cycle.course is None else cycle.course.time / scale
+        for name, values in course.items():
+            ax = below if name.partition("[")[0].endswith(".window") else above
+            average = name.endswith(".average")
+            if not (average and np.array_equal(values, course[f"{name[:-7]}queue"])):
+                ax.plot(time, values, "--" if average else "-", label=name)
+        figure.suptitle(f"period {quantity(cycle.period, 's')}, found {_FOUND[cycle.status]}")
         if not cycle.links:
             above.set(ylabel="state")
         for ax in (above, below):
-            if ax.get_lines():
-                legend(ax, 3)
+            legend_above(ax)
 
 
 class CyclesView(View):
