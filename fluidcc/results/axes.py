@@ -253,7 +253,7 @@ def powers_in_labels(figure: "Figure") -> None:
             form, label = own.get_major_formatter(), own.get_label_text()
             if not isinstance(form, ScalarFormatter) or not label:
                 continue
-            form.format_ticks(own.get_majorticklocs())
+            form.format_ticks(own.get_majorticklocs().tolist())
             if form.get_offset():
                 power = math.floor(math.log10(np.abs(own.get_view_interval()).max()))
                 form.set_powerlimits((power, power))  # fixed, as the label has it

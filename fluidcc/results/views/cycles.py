@@ -77,9 +77,14 @@ class CycleView(View):
             return [verdict(None, cycle.message)]
         word = {True: "stable", False: "unstable", None: "stability not known"}[cycle.stable]
         head = f"Cycle: {word}, period {quantity(cycle.period, 's')}, found {_FOUND[cycle.status]}"
+        turn = quantity(2 * math.pi / cycle.period, "rad/s")
+        frequency = (
+            f"frequency {turn}, of the finished oscillation; a small one has that of the rightmost "
+            "root (fluidcc stability)"
+        )
         flows = {name: group.window for name, group in cycle.flows.items()}
         ends = _extremes(cycle.links, flows, cycle.states)
-        out = [verdict(cycle.stable, head), *lines(cycle.message), ends]
+        out = [verdict(cycle.stable, head), *lines(frequency, cycle.message), ends]
         if cycle.floquet:
             multipliers = table("Floquet multipliers", "real", "imaginary", "modulus")
             for mu in cycle.floquet[:_SHOWN]:

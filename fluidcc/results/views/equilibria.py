@@ -155,7 +155,12 @@ class FluctuationsView(View):
         """Links and groups of flows."""
         found = self.found
         first = verdict(found.status == "regular", f"Fluctuations: {explained(found)}")
-        distance = lines(f"distance of the loop gain from -1, critical: {number(found.margin, 3)}")
+        distance = lines(
+            f"distance of the loop gain from -1, critical: {number(found.margin, 3)}",
+            f"queues fluctuate most at {number(found.frequency, 3)} rad/s, the peak of their "
+            "spectrum under random marks: neither a crossover nor a root of the loop"
+            if found.status == "regular" else "",
+        )  # fmt: skip
         links = table(
             "Links", "link", *known("links", "queue", "queue_std"), "5 %", "50 %", "95 %",
             ("queueing_delay", "ms"), ("queueing_delay_95", "ms"), "idle",
@@ -286,7 +291,8 @@ def margin_table(result: Any) -> list[Block]:
     """Margins with the frequencies of their crossovers; the gain margin in decibels too."""
     if result.unstable is None:
         return []
-    margins, gain = table("Margins", "margin", "value", ("at", "rad/s")), result.gain_margin
+    title, gain = "Margins, at the crossovers of the loop gain", result.gain_margin
+    margins = table(title, "margin", "value", ("at", "rad/s"))
     crossover = Number(result.gain_crossover)
     factor = DASH if gain is None else f"{number(gain)} ({number(float(decibels(gain)), 3)} dB)"
     margins.add_row("gain", factor, Number(result.phase_crossover))
@@ -312,7 +318,8 @@ class StabilityView(View):
     def tables(self, rows: int | None = None) -> list[Block]:
         """The verdict, margins and rightmost roots."""
         result = self.found
-        roots = table("Rightmost roots", ("real", "1/s"), ("imaginary", "rad/s"), ("period", "s"))
+        title = "Rightmost roots, of small deviations from the equilibrium"
+        roots = table(title, ("real", "1/s"), ("imaginary", "rad/s"), ("period", "s"))
         for s in map(complex, result.roots[:_SHOWN]):
             roots.add_row(Number(s.real, 8), Number(s.imag, 8), period(s.imag))
         shown = [roots] if len(result.roots) else []

@@ -225,6 +225,7 @@ class PacketsView(View):
         """Means over seeds with 95 % intervals."""
         result = self.found
         since = f"statistics from {number(result.warmup)} s: mean ± half width of the 95 % interval"
+        since += ", a mean alone if all runs agree" if len(result.seeds) > 1 else ""
         out = lines(result.message, since)
         for kind, title in (("links", "Links"), ("flows", "Flows")):
             metrics = table(title, "metric", "unit", *result.mean[kind])
@@ -354,7 +355,7 @@ class TrainsView(PacketsView):
         if self.found.step_error is None:
             return [first, *lines(f"Trains with a step of {step}"), *rest]
         errors = table(
-            f"Trains with a step of {step}; less runs of the same seeds with twice the step",
+            f"Trains with a step of {step}, less those of the same seeds with a step twice as long",
             "metric", "of", "unit", "difference",
         )  # fmt: skip
         others = (f"links.{name}" for name in ("queue_var", "mark_fraction", "drop_fraction"))
