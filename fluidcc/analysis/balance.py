@@ -190,8 +190,8 @@ def unbalanced(
         return (
             f"a rule of {name.split(' of ', 1)[1]} jumps at the queue found ({_queues(op)} "
             f"packets): {name} changes by {rows.jump[jumps]:.3g} {unit} more on one side of it, "
-            f"and there is no linearisation; {FOLLOW}; windows that differ from flow to flow do "
-            "not pass the jump together (closure = 'population')"
+            "and there is no linearisation; windows that differ from flow to flow do not pass the "
+            f"jump together (closure = 'population'); {FOLLOW}"
         ), rows
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
@@ -353,7 +353,9 @@ def _names(net: Network, op: OperatingPoint) -> list[tuple[str, str]]:
     for where, flows, sender in groups:
         out += _memory(where, flows.window, sender.law, "window")
         for part in ("slow", "active", "estimate"):
-            out += [(f"the {_PARTS[part]} of {where}", "1/s")] * len(flatten(getattr(sender, part)))
+            out += [(f"the {_PARTS[part]} of {where}", "per second")] * len(
+                flatten(getattr(sender, part))
+            )
     out += [(f"the queue of {where}", "packet/s") for where in links]
     for where, link, x in zip(links, net.links, op.laws, strict=True):
         out += _memory(f"{where}.queue", link.queue, x, "memory")
@@ -376,16 +378,15 @@ def _memory(where: str, law: Any, x: Any, alone: str) -> list[tuple[str, str]]:
     units = {name: field.info.unit for name, field in law.states.items()} | {"window": "packet"}
     names = getattr(x, "_fields", None) or [alone] * len(leaves(x))
     sizes = [np.size(value) for value in leaves(x)]
-    rates = {"1": "1/s", "": "1/s"}
-    each = ((f"the {n} of {where}", units.get(n, "1")) for n in names)
+    each = (
+        (f"the {n if n in ('window', alone) else f'memory {n}'} of {where}", units.get(n, "1"))
+        for n in names
+    )
     return [
-        (name, rates.get(unit, f"{unit}/s"))
+        (name, "per second" if unit in ("", "1") else f"{unit}/s")
         for (name, unit), size in zip(each, sizes, strict=True) for _ in range(size)
     ]  # fmt: skip
 
 
-FOLLOW = (
-    "`fluidcc simulate` and `cycle` follow the oscillation about it in the fluid model, `packets` "
-    "in packets"
-)
+FOLLOW = "next: `fluidcc cycle` for the oscillation, `simulate` or `packets` for runs"
 """What to do about a jump."""

@@ -271,7 +271,7 @@ def _no_populations(net: Network) -> list[str]:
 
 def _undetermined(net: Network, op: OperatingPoint, message: str) -> Equilibrium:
     if "fluidcc" not in message:
-        message += "; `fluidcc simulate` and `packets` need no equilibrium"
+        message += "; next: `fluidcc simulate` or `packets`, which need no equilibrium"
     return Equilibrium("undetermined", message, (), *_unknown(net), net, op)
 
 

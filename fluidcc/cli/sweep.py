@@ -186,11 +186,7 @@ def _set_aside(folder: Path, task: Task, grid: "Grid", verb: Any) -> None:
         state = sweep_status(folder)
     except ValueError:  # there is none, or `sweep_in_chunks` says what is wrong
         return
-    if state.missing or state.busy:
-        return
-    try:
-        state.check(task.net, grid, verb)
-    except ValueError:
+    if not state.missing and not state.busy and state.asks_another(task.net, grid, verb):
         free = (folder.with_name(f"{folder.name}.{k}") for k in itertools.count(1))
         kept = folder.rename(next(path for path in free if not path.exists()))
         command = shown(state.origin["command"], _LONGEST)

@@ -543,7 +543,7 @@ LAWS = {  # what is found of equilibrium and packets, and words of the reason
     "pie": ("ok", "ok", "queue 18.75 packets"),
     "cubic": ("ok", "ok", "equilibrium regular"),
     "vegas": ("not applicable", "ok", "queues from 20 to 40 packets"),
-    "codel": ("undetermined", "ok", "memory of links.bottleneck.queue still changes"),
+    "codel": ("undetermined", "ok", "memory count of links.bottleneck.queue still changes"),
     "rate": ("ok", "ok", "equilibrium regular"),
 }
 
