@@ -57,6 +57,7 @@ _LINES = 7  # most components of a solution, or classes of transfers, in a pictu
 _ROW = 4  # panels that take two rows
 _THIN = 30  # most flows of a group with a line
 _FLOWS = ("5 to 95 % of the flows", (0.05, 0.95))  # with a band, in words and as shares
+_OVER_TIME = 2.0  # inch
 _SETTLED = 1 / 3  # of a trajectory, after which earlier peaks are cut
 _BANDS = {"p50": "median", "p5": "5 to 95 %", "p95": "", "p99": "to 99 %", "p99_9": "to 99.9 %"}
 
@@ -392,8 +393,16 @@ _DIFFERENCES = {
 class ComparisonView(View):
     """The levels of description side by side."""
 
-    size = (7.0, 1.3)  # taller in a narrow picture
     heads = ("quantity", "unit", *COLUMNS, *(f"{level} *" for level in COLUMNS), "* - packets")
+
+    @property
+    def size(self) -> Any:
+        """Size of the panels over time and below; taller in a narrow picture."""
+        return 2 * _OVER_TIME + self._lower(), 1.3
+
+    def _lower(self) -> float:
+        """Height of the panel of differences [inch], which has a line for each quantity."""
+        return max(3.0, 1.0 + 0.15 * len(self.found.rows))
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """All levels, the one to trust, and the validity warnings of the fluid model."""
@@ -459,7 +468,8 @@ class ComparisonView(View):
         above = [_queues] + [_windows] * bool(_courses(both))
         below = [_goodputs] + [_differences] * (both.packets is not None)
         count = 1 if narrow else len(below)
-        grid = figure.add_gridspec(len(above) + len(below) // count, count)
+        heights = [*(_OVER_TIME for _ in above), *(self._lower() for _ in below[::count])]
+        grid = figure.add_gridspec(len(heights), count, height_ratios=heights)
         shared = None
         for k, draw in enumerate(above):
             shared = figure.add_subplot(grid[k, :], sharex=shared)
@@ -602,8 +612,7 @@ def _differences(ax: "Axes", both: Any) -> None:
     short = [name[1:] if len(getattr(rest, name[0])) > 1 else name[2:] for name in names]
     ax.set_yticks(range(len(rows)), [" ".join(name).replace("_", " ") for name in short])
     label = wrapped("relative to packets, with 95 % intervals [%]", width_of(ax))
-    ax.set(xlabel=label, ylabel="quantity")
-    ax.margins(y=0.15)
+    ax.set(xlabel=label, ylabel="quantity", ylim=(-0.7, max(len(rows), 1) - 0.3))
     legend_above(ax)
 
 
