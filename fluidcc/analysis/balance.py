@@ -347,8 +347,8 @@ def _wires(net: Network) -> int:
 def _names(net: Network, op: OperatingPoint) -> list[tuple[str, str]]:
     """A name for each row with the unit of its number, for messages."""
     links = [f"links.{name}" for name in net.link_names]
-    groups = [(f"flows.{n}", *own) for n, *own in zip(net.flow_names, net.flows, op.senders,
-              strict=True)]  # fmt: skip
+    wheres = [f"flows.{name}" for name in net.flow_names]
+    groups = list(zip(wheres, net.flows, op.senders, strict=True))
     out: list[tuple[str, str]] = []
     for where, flows, sender in groups:
         out += _memory(where, flows.window, sender.law, "window")

@@ -105,8 +105,9 @@ class CycleView(View):
             raise ValueError(f"no picture: {cycle.message}")
         scale, unit = scaled([cycle.period], "s")
         above, below = over_time(figure, unit)
-        course = {} if cycle.course is None else cycle.course.values
-        time = None if cycle.course is None else cycle.course.time / scale
+        time, course = np.zeros(0), {}
+        if cycle.course is not None:
+            time, course = cycle.course.time / scale, cycle.course.values
         for name, values in course.items():
             ax = below if name.partition("[")[0].endswith(".window") else above
             average = name.endswith(".average")
