@@ -190,7 +190,7 @@ def _set_aside(folder: Path, task: Task, grid: "Grid", verb: Any) -> None:
         free = (folder.with_name(f"{folder.name}.{k}") for k in itertools.count(1))
         kept = folder.rename(next(path for path in free if not path.exists()))
         command = shown(state.origin["command"], _LONGEST)
-        typer.echo(f"note: the chunks of the earlier sweep ({command}) are in '{kept}'", err=True)
+        typer.echo(f"kept: the chunks of the earlier sweep ({command}) are in '{kept}'", err=True)
 
 
 def _deliver(task: Task, result: "SweepData", folder: Path) -> None:

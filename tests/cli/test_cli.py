@@ -181,7 +181,7 @@ def test_another_sweep_may_be_written_to_the_same_file(run, tmp_path):
     words = ("sweep", "equilibrium", SLOW, "--workers", "0", "--out", "q.tex")
     assert run(*words, "--over", "flow.n=40,50")[::2] == (0, "")
     code, _, err = run(*words, "--over", "flow.n=60,70")
-    assert code == 0 and "note: the chunks of the earlier sweep" in err
+    assert code == 0 and "kept: the chunks of the earlier sweep" in err
     assert "are in 'q.tex.sweep.1'" in err
     assert "60" in (tmp_path / "q.tex").read_text()
     assert fc.sweep_status(tmp_path / "q.tex.sweep.1").done == 2
