@@ -49,6 +49,8 @@ class View:
     """Fields of the table of quantities that have the names in its data set."""
     heads: Sequence[str] = ()
     """Columns of its tables, beside those of parameters."""
+    in_lines = False
+    """Whether it has lines of its own in the table of a sweep: one for each crossing."""
 
     def __init__(self, found: Any) -> None:
         self.found = found
@@ -91,10 +93,6 @@ class View:
                 known, half = value if isinstance(value, tuple) else (value, None)
                 out[full_name(kind, owner, name)] = Measured(known, unit_of(kind, name), half)
         return out
-
-    def levels(self) -> "dict[str, dict[str, Measured]]":
-        """These numbers by quantity and level of description, for the picture of a sweep."""
-        return {name: {"": value} for name, value in self.numbers().items()}
 
     def draw(self, figure: "SubFigure") -> None:
         """Draw the picture."""

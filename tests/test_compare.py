@@ -24,9 +24,9 @@ def test_a_stable_trajectory_ends_at_the_equilibrium(both):
     assert rows.pop("queue_std").fluid < 0.1
     assert rows.pop("period").fluid is None
     for row in rows.values():
-        assert row.fluid == pytest.approx(row.equilibrium, rel=2e-3, abs=1e-12)
+        assert row.fluid == pytest.approx(row.mean, rel=2e-3, abs=1e-12)
     delay = both.equilibrium.links["bottleneck"].queueing_delay
-    assert rows["queueing_delay"].equilibrium == delay == rows["queue"].equilibrium / 1250
+    assert rows["queueing_delay"].mean == delay == rows["queue"].mean / 1250
 
 
 def test_what_capacity_decides_agrees_between_the_engines(both):
@@ -68,7 +68,7 @@ def test_trains_are_near_packets_there_and_trusted(both):
         assert row.recommended_difference == pytest.approx(row.trains / row.packets - 1)
     data = both.to_xarray()
     known = sum(row.trains is not None for row in both.rows)
-    assert data.attrs["level"] == "trains" and data["recommended"].notnull().sum() == known
+    assert data["to_trust"].item() == "trains" and data["recommended"].notnull().sum() == known
     assert "trains *" in repr(both) and "Level to trust: trains" in repr(both)
 
 
@@ -199,8 +199,8 @@ window = { law = "newreno", max_window = 100 }
 """
     both = fc.compare(fc.loads(text), until=2.0, seeds=(1,), levels=("mean",))
     rows = {row.name: row for row in both.rows}
-    assert rows["links.l.drop_fraction"].equilibrium > 0.01
-    assert 20 * rows["flows.f.goodput"].equilibrium == pytest.approx(1250 * 8e3, rel=1e-9)
+    assert rows["links.l.drop_fraction"].mean > 0.01
+    assert 20 * rows["flows.f.goodput"].mean == pytest.approx(1250 * 8e3, rel=1e-9)
 
 
 def test_window_equations_follow_from_the_rules():

@@ -169,7 +169,7 @@ def test_round_trips_of_a_group_have_numbers_and_quantiles_their_share():
 def test_tables_of_crossings_and_boundaries_have_symbols_and_points():
     sweep = functools.partial(fc.crossings, path=PATH, low=1e-6, high=1e-2)
     source = fc.sweep(NET, {"flow.n": [60]}, sweep).to_latex()
-    assert "$N$ & crossings & first $w_q$ & " in source
+    assert "$N$ & stable at low & $w_q$ & frequency $\\omega$ [rad/s] & " in source
     edge = made("Boundary")
     rows = edge.to_latex(columns=["curve", "r", "tau"]).count("\n1 & ")
     assert rows == len(edge.curves[0].x) and len(edge.curves) == 1

@@ -152,7 +152,7 @@ def lines(found: dict[str, Any]) -> Iterator[str]:
     span = f"{found['warmup']:.4g} to {found['until']:.4g} s"
     yield f"{found['scenario']}: {found['equilibrium']['status']}, {span}"
     yield f"    level to trust: {found['level']} ({found['level_reason']})"
-    shown = ("equilibrium", "population", "trains", "fluid", "packets", "ci95")
+    shown = ("mean", "population", "trains", "fluid", "packets", "ci95")
     heads = " ".join(f"{name:>10s}" for name in ("mean", *shown[1:]))
     yield f"    {'':36s} {'':>7s} {heads}    error"
     for row in found["rows"]:
@@ -170,9 +170,9 @@ def quantities(found: dict[str, Any]) -> list[Beside]:
     return [
         Beside(
             *where, row["name"], row["unit"],
-            row["equilibrium"] if row["fluid"] is None else row["fluid"],
+            row["mean"] if row["fluid"] is None else row["fluid"],
             *(row[k] for k in ("packets", "ci95", "difference")), tuple(found["validity_warnings"]),
-            row["equilibrium"], row["population"], found["population"]["message"], row["trains"],
+            row["mean"], row["population"], found["population"]["message"], row["trains"],
             row["trains_ci95"], row["recommended"], found["level"], found["level_reason"],
         )
         for row in found["rows"]
@@ -189,7 +189,7 @@ def errors(found: dict[str, Any], quantity: str) -> Iterator[tuple[str, float]]:
 def write_table(records: list[dict[str, Any]], file: Path) -> None:
     """Write every quantity of every scenario as a line; what the model says against itself last."""
     numbers = (
-        "equilibrium", "population", "trains", "fluid", "packets", "ci95", "trains_ci95",
+        "mean", "population", "trains", "fluid", "packets", "ci95", "trains_ci95",
         "difference", "recommended",
     )  # fmt: skip
     with file.open("w", newline="", encoding="utf-8") as out:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,19 @@ class Crossing:
     criticality: str | None = None
     reason: str = ""
 
+    @property
+    def period(self) -> float | None:
+        """Period of the oscillation there [s]; None without a frequency."""
+        return 2 * math.pi / self.frequency if self.frequency else None
+
+    @property
+    def kind(self) -> str:
+        """Its kind in words: Hopf point, fold, or what is passed where roots jump."""
+        if self.jump:
+            return self.reason or "change of regime"
+        names = ("Hopf" if self.frequency else "fold", self.criticality)
+        return ", ".join(filter(None, names))
+
 
 @dataclasses.dataclass(frozen=True)
 class Gap:
@@ -83,6 +97,9 @@ class Gap:
     low: float
     high: float
     status: str
+
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}: {self.status}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -131,35 +148,28 @@ class Crossings(Result):
         })  # fmt: skip
 
     def to_xarray(self) -> xarray.Dataset:
-        """The crossings as labelled arrays with units."""
+        """The crossings as labelled arrays with units, in the columns of their table and in
+        `lyapunov`.
+        """
         import xarray as xr
 
-        def column(name: str) -> list[Any]:
-            return [getattr(c, name) for c in self.crossings]
+        def column(name: str, kind: type) -> np.ndarray:
+            return np.array([getattr(c, name) for c in self.crossings], kind)
 
-        return xr.Dataset(
-            {
-                name: ("crossing", values, about(name))
-                for name, values in {
-                    "frequency": np.array(column("frequency"), float),
-                    "becomes": column("becomes"),
-                    "jump": np.array(column("jump"), bool),
-                    "reason": column("reason"),
-                    "lyapunov": np.array(column("lyapunov"), float),
-                    "criticality": [c or "" for c in column("criticality")],
-                }.items()
-            }
-            | {self.path: ("crossing", column("value"), about_parameter(self.path, self.unit))},
-            attrs={
-                "path": self.path,
-                "low": self.low,
-                "high": self.high,
-                "stable_at_low": -1 if self.stable_at_low is None else int(self.stable_at_low),
-                "without_equilibrium": "; ".join(
-                    f"{gap.low:g} to {gap.high:g}: {gap.status}" for gap in self.without_equilibrium
-                ),
-            },
-        )
+        values = column("value", float)
+        data: dict[str, Any] = {
+            self.path: ("crossing", values, about_parameter(self.path, self.unit))
+        }
+        for name in ("frequency", "period", "becomes", "kind", "lyapunov"):
+            kind = object if name in ("becomes", "kind") else float
+            data[name] = ("crossing", column(name, kind), about(name))
+        outside = {
+            "stable_at_low": {True: "yes", False: "no", None: "undetermined"}[self.stable_at_low],
+            "without_equilibrium": "; ".join(map(str, self.without_equilibrium)),
+        }
+        data |= {name: ((), text, about(name)) for name, text in outside.items()}
+        attrs = {"path": self.path, "low": self.low, "high": self.high, **outside}
+        return xr.Dataset(data, attrs=attrs)
 
 
 @reporting

@@ -169,17 +169,18 @@ class Equilibrium(Result):
         return xr.Dataset(variables, coords=coords, attrs=attrs)
 
 
-_NOT_SMOOTH = {
+NOT_SMOOTH = {
     "discontinuity": "the equilibrium is on a discontinuity or at a full buffer",
     "continuum": "the equilibrium is not unique",
     "none": "there is no equilibrium",
     "undetermined": "the equilibrium is undetermined",
 }
+"""Why there is no linearisation, by the status of the equilibrium."""
 
 
 def without(eq: Equilibrium) -> str:
     """Message on why an equilibrium has no linearisation."""
-    reasons = [_NOT_SMOOTH[eq.status]] if eq.status in _NOT_SMOOTH else []
+    reasons = [NOT_SMOOTH[eq.status]] if eq.status in NOT_SMOOTH else []
     if eq.sliding:
         reasons.append(f"rules switch about it, at links.{', links.'.join(eq.sliding)}")
     if eq.net.closure == "population":

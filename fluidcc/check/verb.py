@@ -427,8 +427,8 @@ def _judge(measured: Comparison, predicted: Comparison, where: str) -> tuple[str
             text += f", predicted {value:.4g}{f' +- {chance:.2g}' if chance else ''}{share}"
             wrong = wrong or abs(seen - value) > size + math.hypot(half, chance)
             wide += [row.name] if max(half, chance) > size else []
-        if row.equilibrium is not None and predicted.level != "mean":
-            text += f", mean windows {row.equilibrium:.4g}"
+        if row.mean is not None and predicted.level != "mean":
+            text += f", mean windows {row.mean:.4g}"
         texts.append(f"{text} {row.unit}")
     where = f"{where} (tolerance {_PASSES:.0%} of the prediction, beyond +-):"
     line = "\n".join([where, *texts])

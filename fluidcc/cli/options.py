@@ -217,7 +217,7 @@ def check_columns(
     from fluidcc.results.tex import check_columns
 
     view, over = result.view_class(), list(task.axes)
-    if chunked:
+    if chunked and not view.in_lines:
         from fluidcc.results.views.grids import SweepDataView
 
         known = SweepDataView.columns(task.net, [*over, *along], view.engines)

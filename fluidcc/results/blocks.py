@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from fluidcc import quantities
-from fluidcc.results.export import scaled, with_unit
+from fluidcc.quantities import without_unit
+from fluidcc.results.export import DataColumn, scaled, with_unit
 
 DASH = "–"  # noqa: RUF001
 DIGITS = 5  # significant digits of a number, unless a table gives another number
@@ -76,12 +78,16 @@ class Column(NamedTuple):
 
 @dataclasses.dataclass
 class Table:
-    """A table: all columns but the first are for numbers; `hidden` rows are left out at its end."""
+    """A table: all columns but the first are for numbers; `hidden` rows are left out at its end.
+
+    `of` is the quantity that all its numbers are of, if they are of one.
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: list[tuple[Cell, ...]] = dataclasses.field(default_factory=list)
     hidden: int = 0
+    of: str = ""
 
     def add_row(self, *cells: Cell) -> None:
         """Add a line; raises ValueError unless there is a cell for each column."""
@@ -89,12 +95,29 @@ class Table:
             raise ValueError(f"{self.title}: {len(self.columns)} columns, {len(cells)} cells")
         self.rows.append(cells)
 
+    @property
+    def quantities(self) -> list[str]:
+        """The quantities that the table, or each of its rows, is of."""
+        if self.columns[0].name == "quantity":
+            return [without_unit(text(row[0])) for row in self.rows]
+        return [self.of] * len(self.rows)
+
     def with_columns(self, names: Sequence[str]) -> "Table":
-        """The columns with these names, in this order, as far as the table has them."""
+        """The columns with these names, in this order, as far as the table has them.
+
+        Names of quantities choose rows, with the columns that are named or, if there are none
+        but those of parameters, with all.
+        """
         own = [c.name for c in self.columns]
         chosen = [own.index(name) for name in names if name in own]
-        rows = [tuple(row[k] for k in chosen) for row in self.rows]
-        return Table(self.title, tuple(self.columns[k] for k in chosen), rows, self.hidden)
+        wanted = [name in names for name in self.quantities]
+        if any(wanted) and all(self.columns[k].parameter for k in chosen):
+            chosen += [k for k in range(len(own)) if k not in chosen and own[k] != "to_trust"]
+        rows = [
+            tuple(row[k] for k in chosen)
+            for row, good in zip(self.rows, wanted, strict=True) if good or not any(wanted)
+        ]  # fmt: skip
+        return Table(self.title, tuple(self.columns[k] for k in chosen), rows, self.hidden, self.of)
 
     def is_wordy(self, column: int) -> bool:
         """Whether a column has words only."""
@@ -120,6 +143,20 @@ def known(kind: str, *names: str) -> list[Column]:
 def parameter(path: str, unit: str = "1") -> Column:
     """The column of a parameter."""
     return Column(path, unit, parameter=True)
+
+
+def cells_of(
+    columns: Iterable[DataColumn], paths: Sequence[str], count: int | None = None,
+    digits: Mapping[str, int] = MappingProxyType({}),
+) -> dict[Column, list[Cell]]:  # fmt: skip
+    """Columns of a data set with their first cells; those of `paths` are parameters."""
+    return {
+        Column(c.name, c.unit, c.name in paths): [
+            (value or DASH) if isinstance(value, str) else Number(value, digits.get(c.name, DIGITS))
+            for value in c.values[:count]
+        ]
+        for c in columns
+    }
 
 
 def verdict(good: bool | None, text: str) -> Line:

@@ -74,7 +74,7 @@ class Row:
 
     name: str  # for example "links.bottleneck.queue"
     unit: str
-    equilibrium: float | None  # of mean windows
+    mean: float | None  # equilibrium of mean windows
     population: float | None  # equilibrium of all windows, and the queue's standard deviation
     trains: float | None  # mean over seeds
     trains_ci95: float | None  # half width of its 95 % interval
@@ -86,7 +86,7 @@ class Row:
     @property
     def model(self) -> float | None:
         """The fluid model's value: the trajectory's, or the equilibrium's without a trajectory."""
-        return self.equilibrium if self.fluid is None else self.fluid
+        return self.mean if self.fluid is None else self.fluid
 
     difference = _relative("model", "Fluid model less packets, relative to packets, or None.")
     population_difference = _relative("population", "The same of the population.")
@@ -175,7 +175,7 @@ class Comparison(Result):
     def to_xarray(self) -> xarray.Dataset:
         """One variable per level along the dimension `quantity`."""
         columns = (
-            "equilibrium", "population", "trains", "trains_ci95", "fluid", "packets", "ci95",
+            "mean", "population", "trains", "trains_ci95", "fluid", "packets", "ci95",
             "recommended", *_DIFFERENCES,
         )  # fmt: skip
         data: dict[str, Any] = {
@@ -187,9 +187,10 @@ class Comparison(Result):
         }  # fmt: skip
         coords = labels(quantity=[r.name for r in self.rows])
         coords["unit"] = ("quantity", [r.unit for r in self.rows], about("unit"))
+        data["to_trust"] = ((), self.level, about("to_trust"))
         attrs = {
             "until_s": self.until, "warmup_s": self.warmup, "status": self.equilibrium.status,
-            "message": self.equilibrium.message, "level": self.level,
+            "message": self.equilibrium.message,
             "level_reason": self.level_reason, "trains_message": self.trains_message,
             "validity_warnings": "; ".join(self.validity_warnings),
             "notes": self.message,
@@ -436,6 +437,25 @@ def _mean(values: Any, late: Any, weights: Any = None) -> float | None:
     return _number(np.sum(values[late] * weights[late]) / total) if total > 0 else None
 
 
+_OF_LINKS = {
+    "utilization": ("1", None), "queue": ("packet", None), "queueing_delay": ("s", "offered"),
+    "mark_fraction": ("1", "offered"), "drop_fraction": ("1", "offered"),
+}  # fmt: skip
+"""Quantities of a link, their units, and the weights of their means over a trajectory."""
+
+
+def compared(net: Network) -> list[str]:
+    """Names of the quantities that `compare` sets side by side."""
+    links = (f"links.{n}.{q}" for n in net.link_names for q in (*_OF_LINKS, "queue_std", "period"))
+    groups = zip(net.flow_names, net.flows, strict=True)
+    several = ((name, len(flows.route) > 1) for name, flows in groups)
+    flows = (
+        f"flows.{name}.{quantity}" for name, more in several
+        for quantity in ("goodput", *["queueing_delay"] * more)
+    )  # fmt: skip
+    return [*links, *flows]
+
+
 def _link_rows(sides: _Sides) -> list[Row]:
     rows, fluid = [], sides.fluid
     for k, name in enumerate(sides.net.link_names):
@@ -446,13 +466,7 @@ def _link_rows(sides: _Sides) -> list[Row]:
             varying = getattr(noise, quantity).mean  # with bunches, if the queue is empty
             if math.isfinite(varying):
                 both[1][quantity] = varying
-        for quantity, unit, weights in (
-            ("utilization", "1", None),
-            ("queue", "packet", None),
-            ("queueing_delay", "s", "offered"),
-            ("mark_fraction", "1", "offered"),
-            ("drop_fraction", "1", "offered"),
-        ):
+        for quantity, (unit, weights) in _OF_LINKS.items():
             moving = None
             if run is not None:
                 weighted = weights and getattr(run, weights)
@@ -507,7 +521,7 @@ def _over_route(net: Network, sides: _Sides, name: str, links: Mapping[str, Row]
     if len(route) < 2:
         return []
     own = [links[f"links.{link}.queueing_delay"] for link in route]
-    each = ([getattr(r, level) for r in own] for level in ("equilibrium", "population", "fluid"))
+    each = ([getattr(r, level) for r in own] for level in ("mean", "population", "fluid"))
     mean, population, fluid = (None if None in values else sum(values) for values in each)
     seen = sides.seen("flows", name, "queueing_delay")
     return [sides.row(f"flows.{name}.queueing_delay", "s", mean, population, fluid, *seen)]

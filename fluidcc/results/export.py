@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fluidcc.errors import Fault, ScenarioError
 from fluidcc.folders import seal, whole
-from fluidcc.quantities import name_at
+from fluidcc.quantities import BY_UNIT, name_at
 from fluidcc.result import WIDTH, Result, plain
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import xarray
 
     from fluidcc.scenario.network import Network
+
+_UNITLESS = ("", "1", BY_UNIT)  # in a heading
 
 DATA = (".nc", ".csv", ".json", ".tex")
 """Endings of files with numbers or tables."""
@@ -59,7 +61,7 @@ def scaled(values: Sequence[float | None], unit: str) -> tuple[float, str]:
 
 def with_unit(name: str, unit: str) -> str:
     """A heading or label with its unit, if there is one."""
-    return name if unit in ("", "1") else f"{name} [{unit}]"
+    return name if unit in _UNITLESS else f"{name} [{unit}]"
 
 
 def to_json(value: Any) -> str:
@@ -149,8 +151,8 @@ def _series_or_all(result: Result) -> "xarray.Dataset":
 
 
 def _rows(result: Result) -> Sequence[str]:
-    """Dimensions that run over the lines of a table: the axes of a grid, or those of one result."""
-    return tuple(getattr(result, "axes", ROWS))
+    """Dimensions that run over the lines of a table: those of one result, after those of a grid."""
+    return (*getattr(result, "axes", ()), *ROWS)
 
 
 def to_pandas(result: Result) -> "pandas.DataFrame":
@@ -253,7 +255,7 @@ def _write(dataset: "xarray.Dataset", path: Path, rows: Sequence[str]) -> None:
             file.writelines(f"# {name}: {line}\n" for line in str(value).splitlines())
         writer = csv.writer(file)
         table = columns(dataset, [d for d in rows if d in dataset.dims])
-        writer.writerow([f"{c.name}{f' ({c.unit})' * (c.unit not in ('', '1'))}" for c in table])
+        writer.writerow([f"{c.name}{f' ({c.unit})' * (c.unit not in _UNITLESS)}" for c in table])
         writer.writerows(zip(*(column.values for column in table), strict=True))
 
 
@@ -268,26 +270,32 @@ class DataColumn(NamedTuple):
 
 
 def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[DataColumn]:
-    """Columns of one length; a line for each place along `rows`.
+    """Columns of one length; a line for each place along `rows`, labels first.
 
     What has further dimensions has a column for each place along these, by the name that
-    `name_at` gives it.
+    `name_at` gives it. A point of a grid has the lines that its own result has, at least one.
     """
     dataset = dataset.drop_dims(LISTS, errors="ignore")
+    empty = {d: (0, 1) for d in rows if "failed" in dataset and not dataset.sizes[d]}
+    if empty:
+        dataset = dataset.pad(empty)
     shape = {d: dataset.sizes[d] for d in rows}
+    filled = _filled(dataset, shape)
     out: list[DataColumn] = []
 
     def add(name: str, variable: "xarray.Variable", own: str = "") -> None:
-        values = variable.set_dims(shape).values.ravel().tolist()
+        values = variable.set_dims(shape).values.ravel()[filled].tolist()
         unit, meaning = (str(variable.attrs.get(*v)) for v in (("units", "1"), ("long_name", "")))
         out.append(DataColumn(name, unit, meaning, values, own))
 
     for dim in rows:
-        add(dim, dataset[dim].variable)
+        if dim != "crossing":  # numbered in their order only
+            add(dim, dataset[dim].variable)
     places = {str(d): _labels(dataset, str(d)) for d in dataset.dims if d not in rows}
-    for name, variable in dataset.variables.items():
+    for name in (*dataset.coords, *dataset.data_vars):
         if name in dataset.dims:
             continue
+        variable = dataset.variables[name]
         others = [str(d) for d in variable.dims if d not in rows]
         if others == ["flow"] and name in ("group", "flow_group"):
             continue  # the names of the columns have it
@@ -296,6 +304,25 @@ def columns(dataset: "xarray.Dataset", rows: Sequence[str]) -> list[DataColumn]:
             labels = {d: places[d][i] for d, i in zip(others, index, strict=True)}
             add(name_at(str(name), labels), part, str(name))
     return out
+
+
+def _filled(dataset: "xarray.Dataset", shape: Mapping[str, int]) -> Any:
+    """The lines along rows of this shape that a point of a grid has: those with numbers, and the
+    first. There are places for as many lines as the point has that has most.
+    """
+    axes = {*dataset["failed"].dims} if "failed" in dataset else set()
+    if not set() < axes < {*shape}:
+        return ...
+    import numpy as np  # heavy
+
+    filled = np.zeros([*shape.values()], bool)
+    filled[tuple(slice(None) if d in axes else 0 for d in shape)] = True
+    for array in dataset.data_vars.values():
+        if axes < {*shape}.intersection(array.dims):
+            known = array != "" if array.dtype.kind == "O" else array.notnull()
+            other = [d for d in array.dims if d not in shape]
+            filled |= known.any(other).variable.set_dims(shape).values
+    return filled.ravel()
 
 
 def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:

@@ -127,6 +127,10 @@ class _Saved(NamedTuple):
     data: "xarray.Dataset"
     net: "Network | None"
 
+    def to_xarray(self) -> "xarray.Dataset":
+        """The data set."""
+        return self.data
+
 
 def _view_of_saved(data: "xarray.Dataset") -> View:
     """How a sweep or samples over time are drawn that `load_result` read as a data set; raises

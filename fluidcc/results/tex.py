@@ -60,8 +60,12 @@ def latex(
 
 def _with_columns(blocks: Sequence[Block], names: Sequence[str]) -> list[Block]:
     """Lines, and the tables that have any of these columns, with them alone."""
-    known = [c.name for own in blocks if isinstance(own, Table) for c in own.columns]
-    names = check_columns(names, known)
+    tables = [own for own in blocks if isinstance(own, Table)]
+    quantities = [name for own in tables for name in own.quantities]
+    names = check_columns(names, [*(c.name for own in tables for c in own.columns), *quantities])
+    if chosen := set(names).intersection(quantities):
+        others = [own for own in tables if chosen.isdisjoint(own.quantities)]
+        blocks = [own for own in blocks if own not in others]
     cut = (own.with_columns(names) if isinstance(own, Table) else own for own in blocks)
     return [own for own in cut if isinstance(own, Line) or own.columns]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.result import LISTED, REASONED, Result
+from fluidcc.result import LISTED, REASONED, Result, View
 from fluidcc.scenario.reader import Outcome
 from fluidcc.sweep.grid import Grid
 
@@ -71,6 +71,16 @@ class Sweep(Result):
     units: Mapping[str, str]
     points: tuple[Point, ...]
     net: Network | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def view(self) -> View:
+        """How the points are shown: by their data set if results have lines of their own."""
+        from fluidcc.results.views.grids import SweepDataView, SweepView
+
+        results = (point.result for point in self.points if isinstance(point.result, Result))
+        first = next(results, None)
+        in_lines = first is not None and first.view_class().in_lines
+        return (SweepDataView if in_lines else SweepView)(self)
 
     @property
     def failed(self) -> tuple[Point, ...]:

@@ -321,13 +321,13 @@ def _apart(both: Any, measured: float) -> Faults:
     for row in both.rows:
         kind, _, quantity = row.name.split(".")
         limit = {"queue": _QUEUE, "goodput": _GOODPUT}.get(quantity)
-        if limit is None or row.equilibrium is None or row.packets is None:
+        if limit is None or row.mean is None or row.packets is None:
             continue
         slack = (row.ci95 or 0.0) + (1.0 if kind == "links" else 0.0)
-        if abs(row.packets - row.equilibrium) > limit * abs(row.equilibrium) + slack:
+        if abs(row.packets - row.mean) > limit * abs(row.mean) + slack:
             yield (
                 f"packets: {row.name} {row.packets:.4g} +- {row.ci95 or 0:.2g} {row.unit}, at rest "
-                f"{row.equilibrium:.4g}, and nothing warns"
+                f"{row.mean:.4g}, and nothing warns"
             )
 
 

@@ -230,7 +230,7 @@ def test_pie_shows_drops_as_drops_and_marks_as_marks_in_every_engine(ecn):
         count = counted["marks" if name == "mark_fraction" else "drops"]
         assert row.packets == pytest.approx(count / counted["arrivals"], rel=1e-9)
         assert (count > 0) == (share > 0)
-        assert row.equilibrium == pytest.approx(share, rel=1e-9)
+        assert row.mean == pytest.approx(share, rel=1e-9)
         assert getattr(at_end, name)[-1] == pytest.approx(share, rel=1e-2)
         assert ecn or row.trains == pytest.approx(row.packets, rel=0.1)
     marked = begun.mean["flows"]["reno"]["window_reductions"]

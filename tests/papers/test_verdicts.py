@@ -149,7 +149,7 @@ def test_a_scenario_comes_out_as_kept(monkeypatch, tmp_path):
     for row in found:
         own = kept[row["name"]]
         assert row["packets"] == (own.packets and pytest.approx(own.packets, rel=1e-4))
-        assert (row["equilibrium"] if row["fluid"] is None else row["fluid"]) == (
+        assert (row["mean"] if row["fluid"] is None else row["fluid"]) == (
             own.fluid and pytest.approx(own.fluid, rel=1e-3)
         )
 

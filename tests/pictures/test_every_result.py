@@ -129,7 +129,7 @@ def test_a_sweep_of_comparisons_has_all_levels_in_one_panel():
         rows = [{row.name: row for row in p.result.rows}["links.bottleneck.queue"]
                 for p in swept.points]  # fmt: skip
         shown = {line.get_label(): line[0].get_ydata() for line in lines}
-        assert shown["mean"] == pytest.approx([row.equilibrium for row in rows])
+        assert shown["mean"] == pytest.approx([row.mean for row in rows])
         assert shown["population"] == pytest.approx([row.population for row in rows])
 
 

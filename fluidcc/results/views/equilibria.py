@@ -2,13 +2,13 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fluidcc.analysis.equilibrium import Equilibrium
+from fluidcc.analysis.equilibrium import NOT_SMOOTH, Equilibrium
 from fluidcc.analysis.margins import LoopCurve
 from fluidcc.analysis.scan import DECADE, scale_of
 from fluidcc.analysis.stability import UNSTABLE_LOOP
@@ -34,6 +34,8 @@ from fluidcc.results.blocks import (
     Block,
     Measured,
     Number,
+    Table,
+    cells_of,
     known,
     lines,
     number,
@@ -42,6 +44,7 @@ from fluidcc.results.blocks import (
     table,
     verdict,
 )
+from fluidcc.results.export import columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -491,93 +494,82 @@ _ENDS = {
 _KINDS = {
     "hopf": "Hopf", "fold": "fold", "jump": "change of regime", "status": "no smooth equilibrium"
 }  # fmt: skip
+CHANGE = ("frequency", "period", "becomes", "kind")
+"""Columns of a change of stability, after the parameter."""
+STATES = {True: "stable", False: "unstable", None: "undetermined"}
 
 
 class CrossingsView(View):
     """Every change of stability along one parameter."""
 
     size = (3.0, 1)
-    heads = ("frequency", "period", "becomes", "kind", "to", "status of the equilibrium")
+    heads = (*CHANGE, "to", "status of the equilibrium")
+    in_lines = True
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The changes, and the parts of the range without a smooth equilibrium."""
-        result, stable = self.found, self.found.stable_at_low
-        word = {True: "stable", False: "unstable", None: "undetermined"}[stable]
-        proof = "certified" if result.certified else "not certified: crossings may be missing"
-        head = f"At the low end: {word} ({proof})"
-        out: list[Block] = [verdict(stable if result.certified else None, head)]
-        along = parameter(result.path, result.unit)
-        changes = table(
-            "Changes of stability", along, ("frequency", "rad/s"), ("period", "s"), "becomes",
-            "kind",
-        )  # fmt: skip
-        for c in result.crossings:
-            numbers = (Number(c.value, 10), Number(c.frequency, 8), period(c.frequency))
-            changes.add_row(*numbers, c.becomes, _kind_of(c))
-        if result.crossings:
-            out.append(changes)
-            out += lines(_JUMP * any(c.jump for c in result.crossings))
-        elif not result.without_equilibrium and result.certified:
-            out += lines("No change of stability in this range.")
+        result, gaps = self.found, self.found.without_equilibrium
+        path, low, high = result.path, number(result.low), number(result.high)
+        out: list[Block] = []
+        if any((gap.low, gap.high) == (result.low, result.high) for gap in gaps):
+            out += [verdict(None, f"Undetermined in the whole range, {path} = {low} to {high}")]
         else:
-            scope = (
-                "in the rest of the range"
-                if result.without_equilibrium
-                else "by a search that is not certified"
-            )
-            out.append(verdict(None, f"Changes of stability: none found {scope}."))
-        if result.without_equilibrium:
+            where = "with a smooth equilibrium" if gaps else f"up to {high}"
+            proof = f"every change of stability {where} is found (certified)"
+            if not result.certified:
+                proof = "changes of stability may be missing (not certified)"
+            head = f"At {path} = {low}: {STATES[result.stable_at_low]}; {proof}"
+            out += [verdict(result.stable_at_low if result.certified else None, head)]
+            out += lines("No change of stability found." * (not result.crossings))
+        if result.crossings:
+            own = columns(result.to_xarray()[[path, *CHANGE]], ["crossing"])
+            cells = cells_of(own, [path], digits={path: 10, "frequency": 8})
+            changes = [*zip(*cells.values(), strict=True)]
+            out.append(Table("Changes of stability", (*cells,), changes))
+            out += lines(_JUMP * any(c.jump for c in result.crossings))
+        if gaps:
             title = "Ranges without a smooth equilibrium: stability undetermined"
-            ends = along._replace(name=f"from {result.path}"), ("to", result.unit)
-            gaps = table(title, *ends, "status of the equilibrium")
-            for gap in result.without_equilibrium:
-                gaps.add_row(Number(gap.low, 6), Number(gap.high, 6), gap.status)
-            out.append(gaps)
+            ends = parameter(f"from {path}", result.unit), ("to", result.unit)
+            undecided = table(title, *ends, "status of the equilibrium")
+            for gap in gaps:
+                undecided.add_row(Number(gap.low, 6), Number(gap.high, 6), gap.status)
+            out += [undecided, *lines(*undetermined(gap.status for gap in gaps))]
         return out
 
     def numbers(self) -> dict[str, Measured]:
-        """Number of changes, the first change, and the number of parts without equilibrium."""
+        """The first change."""
         first = self.found.crossings[0] if self.found.crossings else None
-        count, at, frequency, without = self._names(self.found.path)
         return {
-            count: Measured(len(self.found.crossings)),
-            at: Measured(first and first.value, self.found.unit),
-            frequency: Measured(first and first.frequency, "rad/s"),
-            without: Measured(len(self.found.without_equilibrium)),
+            self.found.path: Measured(first and first.value, self.found.unit),
+            "frequency": Measured(first and first.frequency, "rad/s"),
         }
-
-    @staticmethod
-    def _names(path: str) -> list[str]:
-        """Names of the few numbers."""
-        return ["crossings", f"first {path}", "frequency", "without_equilibrium"]
 
     @classmethod
     def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
-        """Those of a search along a path."""
-        return [name for path in paths for name in cls._names(path)]
+        """Those of each change, and what is known of the range."""
+        return ["stable_at_low", *paths, *CHANGE, "without_equilibrium"]
 
     @classmethod
     def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
         """Those of the changes, and of the ranges without an equilibrium."""
-        return [*cls.heads, *paths, *(f"from {path}" for path in paths)]
+        return [*paths, *cls.heads, *(f"from {path}" for path in paths)]
 
     def draw(self, figure: "SubFigure") -> None:
         """Stable and unstable parts of the range, and its changes with their frequencies."""
         ax, result = figure.subplots(), self.found
         axis = parameter_axis(result.net, result.path, result.unit, (result.low, result.high))
         low, high = axis.values((result.low, result.high))
-        for left, right, stable in _stretches(result):
-            colour, word = (STABLE, "stable") if stable else (_UNSTABLE, "unstable")
+        for left, right, stable in stretches(result):
+            word = STATES[stable]
             ends = axis.values((left, right))
-            ax.axvspan(*ends, color=colour, linewidth=0, zorder=0, label=word)
+            ax.axvspan(*ends, color=COLOURS[word], linewidth=0, zorder=0, label=word)
         for gap in result.without_equilibrium:
             ends = axis.values((gap.low, gap.high))
-            word = f"undetermined ({gap.status})"
-            grey = _NOTHING if gap.status == "none" else _UNKNOWN
-            ax.axvspan(*ends, color=grey, linewidth=0, zorder=0, label=word)
+            word = state_of(gap)
+            ax.axvspan(*ends, color=COLOURS[word], linewidth=0, zorder=0, label=word)
         for c in result.crossings:
             (value,) = axis.values((c.value,))
-            word, style = _kind_of(c), "C1s" if c.jump else "C0o"
+            word, style = c.kind, "C1s" if c.jump else "C0o"
             ax.axvline(value, color=style[:2], linewidth=0.8)
             ax.plot(value, math.nan if c.frequency is None else c.frequency, style, label=word)
         fit_scale(ax, low, high, "x", DECADE)
@@ -591,14 +583,24 @@ class CrossingsView(View):
         legend_above(ax)
 
 
-def _kind_of(crossing: Any) -> str:
-    """The kind of a change of stability."""
-    if crossing.jump:
-        return crossing.reason or _KINDS["jump"]
-    return ", ".join(filter(None, ["Hopf" if crossing.frequency else "fold", crossing.criticality]))
+def undetermined(texts: Iterable[str]) -> list[str]:
+    """Why stability is undetermined, for each status in texts."""
+    found = {word for text in texts for word in text.split()}
+    return [
+        f"{status}: {why}" for status, why in NOT_SMOOTH.items() if {status, f"{status};"} & found
+    ]
 
 
-def _stretches(result: Any) -> list[tuple[float, float, bool]]:
+def state_of(gap: Any) -> str:
+    """What a range without a smooth equilibrium is in pictures."""
+    words = {
+        "none": "no equilibrium", "discontinuity": "equilibrium at a discontinuity",
+        "continuum": "equilibrium not unique",
+    }  # fmt: skip
+    return words.get(gap.status, "undetermined")
+
+
+def stretches(result: Any) -> list[tuple[float, float, bool]]:
     """Parts of the range between crossings and gaps that are known to be stable or not."""
     events = [(c.value, c.value, c) for c in result.crossings]
     events += [(gap.low, gap.high, None) for gap in result.without_equilibrium]
@@ -701,7 +703,12 @@ def _both_sides(curve: Any) -> str:
 
 
 _JUMPS = (1, 4, 6, 2)  # colours of changes of regime
-_UNSTABLE, _UNKNOWN, _NOTHING = "#fbe3d6", "0.85", "0.72"
+_REGIONS = {"stable": STABLE, "unstable": "#fbe3d6", "undetermined": "0.85"}
+COLOURS = {
+    **_REGIONS, "no equilibrium": "0.72", "equilibrium at a discontinuity": "0.85",
+    "equilibrium not unique": "0.92",
+}  # fmt: skip
+"""Colours of the parts of a range: stable, unstable, and those where stability is undetermined."""
 _FINE = 400  # points each way at which a region is shaded
 
 
@@ -753,15 +760,14 @@ def _shade(ax: "Axes", result: Any, scales: Sequence[float]) -> None:
             shown = np.where(parts == part, nearest(known), shown)
     near = nearest(shown)
     shown = np.where(shown >= 0, shown, np.where(free, np.array([1, 0, 2])[near], near))
-    colours = {"stable": STABLE, "unstable": _UNSTABLE, "undetermined": _UNKNOWN}
     edges = [
         np.array([s.value(t) for t in np.linspace(0, 1, _FINE)]) / scale
         for s, scale in zip(ends, scales, strict=True)
     ]
     ax.pcolormesh(
-        *edges, shown.T, cmap=ListedColormap([*colours.values()]), vmin=0, vmax=2, zorder=0,
+        *edges, shown.T, cmap=ListedColormap([*_REGIONS.values()]), vmin=0, vmax=2, zorder=0,
         rasterized=True, shading="nearest",
     )  # fmt: skip
-    for k, (word, colour) in enumerate(colours.items()):
+    for k, (word, colour) in enumerate(_REGIONS.items()):
         if np.any(shown == k):
             ax.plot([], [], "s", color=colour, markeredgecolor="0.6", label=word, linestyle="")

@@ -1,5 +1,7 @@
 """Views of results over grids: sweeps and stability maps."""
 
+import functools
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fluidcc.analysis.crossings import Gap
+from fluidcc.analysis.scan import DECADE
 from fluidcc.quantities import SHARES, TABLE, at_share, name_at
 from fluidcc.result import LISTED, Result, View
 from fluidcc.results.axes import (
@@ -14,6 +18,7 @@ from fluidcc.results.axes import (
     PALE,
     STABLE,
     ParameterAxis,
+    abreast,
     are_numbers,
     fit_scale,
     from_zero,
@@ -33,6 +38,7 @@ from fluidcc.results.blocks import (
     Measured,
     Number,
     Table,
+    cells_of,
     in_unit,
     lines,
     number,
@@ -40,10 +46,21 @@ from fluidcc.results.blocks import (
 )
 from fluidcc.results.export import columns, scaled
 from fluidcc.results.tex import quantity_label
-from fluidcc.results.views.equilibria import MEANINGS, ROOT, root
+from fluidcc.results.views.equilibria import (
+    CHANGE,
+    COLOURS,
+    MEANINGS,
+    ROOT,
+    STATES,
+    root,
+    state_of,
+    stretches,
+    undetermined,
+)
 from fluidcc.results.views.runs import COLUMNS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
     from xarray import DataArray, Dataset
 
@@ -74,6 +91,40 @@ class Panel(NamedTuple):
         """The first numbers as those of a table."""
         pairs = zip(self.values[:count].tolist(), self.halves[:count].tolist(), strict=True)
         return [Measured(value, self.unit, half) for value, half in pairs]
+
+
+class Change(NamedTuple):
+    """A change of stability as a data set has it."""
+
+    value: float
+    frequency: float
+    becomes: str
+    kind: str
+
+
+class Changes(NamedTuple):
+    """The changes of stability at a point, as `Crossings` has them."""
+
+    crossings: list[Change]
+    without_equilibrium: list[Gap]
+    stable_at_low: bool | None
+    low: float
+    high: float
+
+    @property
+    def stretches(self) -> list[tuple[str, float, float]]:
+        """Parts of the range and what they are, in order."""
+        known = [(STATES[stable], a, b) for a, b, stable in stretches(self)]
+        gaps = [(state_of(gap), gap.low, gap.high) for gap in self.without_equilibrium]
+        return sorted([*known, *gaps], key=lambda part: part[1:])
+
+    @property
+    def order(self) -> list[str]:
+        """What follows what: neighbours of one order are joined."""
+        return [name for name, *_ in self.stretches]
+
+
+_GAP = re.compile(r"(\S+) to (\S+): (\w+)")
 
 
 LEVEL_STYLES = {
@@ -116,18 +167,18 @@ class SweepView(View):
         net = None if sized or path == "time" else found.net
         return parameter_axis(net, path, found.units[path], found.axes[path])
 
-    def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
-        """The numbers of a point by quantity and level of description; none if it failed."""
-        return point.result.view.levels() if isinstance(point.result, Result) else {}
+    def _numbers(self, point: Any) -> dict[str, Measured]:
+        """The numbers of a point; none if it failed."""
+        return point.result.numbers() if isinstance(point.result, Result) else {}
 
-    def _measured(self, points: Sequence[Any]) -> dict[str, dict[str, list[Measured]]]:
-        """Each quantity by level at each point, None at points without it."""
-        by_point = [self._levels(point) for point in points]
-        out: dict[str, dict[str, list[Measured]]] = {}
-        for name, level in dict.fromkeys((n, k) for p in by_point for n in p for k in p[n]):
-            known = [p.get(name, {}).get(level) for p in by_point]
+    def _measured(self, points: Sequence[Any]) -> dict[str, list[Measured]]:
+        """Each quantity at each point, None at points without it."""
+        by_point = [self._numbers(point) for point in points]
+        out: dict[str, list[Measured]] = {}
+        for name in dict.fromkeys(name for numbers in by_point for name in numbers):
+            known = [numbers.get(name) for numbers in by_point]
             unit = next(m.unit for m in known if m)
-            out.setdefault(name, {})[level] = [m or Measured(None, unit) for m in known]
+            out[name] = [m or Measured(None, unit) for m in known]
         return out
 
     def _interval(self) -> str:
@@ -136,26 +187,18 @@ class SweepView(View):
         return next(found.view.interval for found in results if isinstance(found, Result))
 
     def tables(self, rows: int | None = None) -> list[Block]:
-        """The points with their few numbers, and why some have none; of comparisons a table for
-        each quantity, with the levels of description side by side.
-        """
+        """The points with their few numbers, and why some have none."""
         result, points = self.found, self.found.points[:rows]
         first: dict[Column, Sequence[Cell]] = {
             parameter(path, result.units[path]): [Number(point.set[path]) for point in points]
             for path in result.axes
         }
         measured, title = self._measured(points), f"{len(result.points)} points"
-        numbers = [m for levels in measured.values() for known in levels.values() for m in known]
-        if any(measured.half is not None for measured in numbers):
+        if any(m.half is not None for known in measured.values() for m in known):
             title += f", {self._interval()}"
-        if any("" not in levels for levels in measured.values()):
-            trusted = [getattr(point.result, "level", "failed") for point in points]
-            first[Column("to trust")] = trusted
-            parts = {f"{name}, {title}": [levels] for name, levels in measured.items()}
-        else:
-            statuses = [point.status for point in points]
-            first |= {Column("status"): statuses} if any(statuses) else {}
-            parts = {title: [{name: levels[""]} for name, levels in measured.items()]}
+        statuses = [point.status for point in points]
+        first |= {Column("status"): statuses} if any(statuses) else {}
+        parts = {title: [{name: known} for name, known in measured.items()]}
         return self._point_tables(first, parts, len(result.points) - len(points))
 
     def _point_tables(
@@ -163,18 +206,20 @@ class SweepView(View):
         first: Mapping[Column, Sequence[Cell]],
         parts: Mapping[str, Sequence[Mapping[str, Sequence[Measured]]]],
         hidden: int,
+        quantities: Sequence[str] = (),
     ) -> list[Block]:
         """A table of points under each heading: the `first` columns, then groups of numbers, each
-        in one unit; and what the statuses mean, and why points lack numbers.
+        in one unit; and what the statuses mean, and why points lack numbers. `quantities` are those
+        of the tables, if each has one.
         """
         out: list[Block] = []
-        for heading, groups in parts.items():
-            columns = {**first}
+        for k, (heading, groups) in enumerate(parts.items()):
+            columns, of = {**first}, quantities[k] if quantities else ""
             for group in groups:
                 columns |= _in_one_unit(group)
             if len(columns) > len(first) or len(parts) == 1:
                 rows = [*zip(*columns.values(), strict=True)]
-                out.append(Table(heading, tuple(columns), rows, hidden))
+                out.append(Table(heading, tuple(columns), rows, hidden, of))
         statuses = {cell for cells in first.values() for cell in cells if isinstance(cell, str)}
         meanings = (f"{status}: {text}" for status, text in MEANINGS.items() if status in statuses)
         return [*out, *lines(*meanings), *self._reasons()]
@@ -189,11 +234,9 @@ class SweepView(View):
     def _panels(self) -> dict[str, dict[str, Panel]]:
         """The quantities of a sweep by level; raises TypeError if there are none to draw."""
         out: dict[str, dict[str, Panel]] = {}
-        for name, levels in self._measured(self.found.points).items():
-            for level, known in levels.items():
-                values, halves = np.array([(m.value, m.half) for m in known], float).T
-                if not level or np.isfinite(values).any():
-                    out.setdefault(name, {})[level] = Panel(values, halves, known[0].unit)
+        for name, known in self._measured(self.found.points).items():
+            values, halves = np.array([(m.value, m.half) for m in known], float).T
+            out[name] = {"": Panel(values, halves, known[0].unit)}
         if not out:
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return out
@@ -280,9 +323,16 @@ class SweepView(View):
 class SweepDataView(SweepView):
     """Results over a grid as a data set."""
 
+    @functools.cached_property
+    def data(self) -> "Dataset":
+        """The data set."""
+        return self.found.to_xarray()
+
     @property
     def size(self) -> Any:
         """Size of the panels, or of a map."""
+        if "crossing" in self.data.dims:
+            return 3.2, 1 + bool(np.isfinite(self.data["frequency"]).any())
         return (3.7, 1) if self._is_map() else super().size
 
     def _interval(self) -> str:
@@ -291,23 +341,34 @@ class SweepDataView(SweepView):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """The points with their variables that differ and have few numbers per point, or, for so
-        many rows, those that are drawn; of comparisons a table for each quantity.
+        many rows, those that are drawn; of comparisons a table for each quantity, of crossings a
+        line for each.
         """
-        found, axes = self.found, list(self.found.axes)
-        total = math.prod(found.data.sizes[a] for a in axes)
+        axes = list(self.found.axes)
+        total = math.prod(self.data.sizes[a] for a in axes)
+        if "crossing" in self.data.dims:
+            path, outside = self.data.attrs["path"], self.data["without_equilibrium"]
+            names = ["status", "stable_at_low", path, *CHANGE, outside.name, "failed"]
+            own = columns(self.data[names], [*axes, "crossing"])
+            given = [c for c in own if c.name != "failed" and (c.name != "status" or any(c.values))]
+            every = cells_of(given, [*axes, path], rows)
+            hidden = len(own[0].values[len(own[0].values[:rows]) :])
+            found = self._point_tables(every, {f"{total} points": []}, hidden)
+            return [*found, *lines(*undetermined(outside.values.ravel()))]
         wanted = total if rows is None else min(rows, total)
-        data, title = found.data.isel(_first_points(found.data, axes, wanted)), f"{total} points"
-        words = "level" if "level" in data else "status"
-        points = columns(data[[*axes, words]], axes)
-        first = {
-            Column(c.name, c.unit, c.name in axes): [*map(_cell, c.values[:wanted])] for c in points
-        }
+        data, title = self.data.isel(_first_points(self.data, axes, wanted)), f"{total} points"
+        words = "to_trust" if "to_trust" in data else "status"
+        first = cells_of(columns(data[[*axes, words]], axes), axes, wanted)
         if "quantity" in data.dims:
-            compared = {
+            compared = self._compared(data)
+            every = [panel for levels in compared.values() for panel in levels.values()]
+            if any(np.isfinite(panel.halves).any() for panel in every):
+                title += f", {self._interval()}"
+            parts = {
                 f"{name}, {title}": [{level: p.measured(wanted) for level, p in levels.items()}]
-                for name, levels in self._compared(data).items()
+                for name, levels in compared.items()
             }
-            return self._point_tables(first, compared, total - wanted)
+            return self._point_tables(first, parts, total - wanted, [*compared])
         names = [str(k) for k, v in data.variables.items() if k not in axes and _few(v, axes)]
         names = [name for name in names if name not in ("status", *_HIDDEN)]
         drawn = [name for name in _FIRST if name in names]
@@ -322,7 +383,7 @@ class SweepDataView(SweepView):
 
     def _is_map(self) -> bool:
         """Whether these are growth rates and verdicts over two parameters that are numbers."""
-        data, axes = self.found.data, self.found.axes
+        data, axes = self.data, self.found.axes
         on_grid = all(name in data and {*data[name].dims} == {*axes} for name in _MAP)
         numbers = all(np.asarray(values).dtype.kind in "iuf" for values in axes.values())
         return len(axes) == 2 and on_grid and numbers
@@ -344,9 +405,9 @@ class SweepDataView(SweepView):
 
     def _panels(self) -> dict[str, dict[str, Panel]]:
         """The variables that are drawn."""
-        if "quantity" in self.found.data.dims:
-            return self._compared(self.found.data)
-        data, axes = self.found.data, list(self.found.axes)
+        if "quantity" in self.data.dims:
+            return self._compared(self.data)
+        data, axes = self.data, list(self.found.axes)
         numeric = [
             str(k) for k, v in data.data_vars.items() if v.dtype.kind in "iuf" and _few(v, axes)
         ]
@@ -361,15 +422,118 @@ class SweepDataView(SweepView):
         return dict(list(out.items())[:_MOST])
 
     def draw(self, figure: "SubFigure") -> None:
-        """A map, or panels as for any sweep."""
+        """Changes of stability, a map, or panels as for any sweep."""
+        if "crossing" in self.data.dims:
+            self._draw_changes(figure)
+            return
         if not self._is_map():
             super().draw(figure)
             return
         result = self.found
-        data = result.data.transpose(*result.axes, ...)
+        data = self.data.transpose(*result.axes, ...)
         stable = np.nan_to_num(data["stable"].values, nan=-1)
         axes = {path: self._axis(path) for path in result.axes}
         _growth_map(figure, result.axes, axes, data["root_real"].values, stable)
+
+    def _changes(self) -> list[Changes]:
+        """The changes of stability at each point."""
+        data, axes, out = self.data, [*self.found.axes], []
+        path, low, high = (data.attrs[name] for name in ("path", "low", "high"))
+        for place in np.ndindex(*(data.sizes[axis] for axis in axes)):
+            own = data.isel(dict(zip(axes, place, strict=True)))
+            each = (own[name].values.tolist() for name in (path, "frequency", "becomes", "kind"))
+            found = [Change(*c) for c in zip(*each, strict=True) if c[2]]
+            gaps = _GAP.findall(str(own["without_equilibrium"].values))
+            ends = [Gap(float(a), float(b), status) for a, b, status in gaps]
+            stable = {"yes": True, "no": False}.get(str(own["stable_at_low"].values))
+            out.append(Changes(found, ends, stable, low, high))
+        return out
+
+    def _draw_changes(self, figure: "SubFigure") -> None:
+        """Values at which stability changes over the last axis, and their frequencies; with the
+        parts of the range if there is one line only.
+        """
+        data, (*others, along) = self.data, self.found.axes
+        path, ends = data.attrs["path"], (data.attrs["low"], data.attrs["high"])
+        across = self._axis(along)
+        own = parameter_axis(self.found.net, path, str(data[path].attrs["units"]), ends)
+        x = across.values(self.found.axes[along])
+        places = x if are_numbers(x) else np.arange(len(x))
+        values, *rest = panels = abreast(figure, self.size[1])
+        every = self._changes()
+        lines = [every[k : k + len(x)] for k in range(0, len(every), len(x))]
+        for k, line in enumerate(lines):
+            label = self._line_label(others, k)
+            if not label:
+                _shade_changes(values, places, line, own)
+            number = k if others else None
+            _plot_changes(values, places, line, "value", own.scale, number, label)
+            for ax in rest:
+                _plot_changes(ax, places, line, "frequency", 1.0, number, label)
+        if others:
+            for word, fill in (("stable above", "full"), ("unstable above", "none")):
+                values.plot([], [], "ko", fillstyle=fill, label=word)
+        low, high = own.values(ends)
+        values.set(ylabel=wrapped(own.label, self.size[0] - 0.7), ylim=(low, high))
+        fit_scale(values, low, high, "y", DECADE)
+        for ax in rest:
+            ax.set(ylabel=quantity_label("frequency", "rad/s"))
+        for ax in panels:
+            ax.set(xlabel=wrapped(across.label, width_of(ax)))
+            ax.plot(places, np.full(len(places), np.nan))  # begins and ends as the grid
+            ax.update_datalim(np.column_stack([places, places]), updatey=False)
+            if are_numbers(x):
+                fit_scale(ax, x[0], x[-1])
+            else:
+                ax.set_xticks(places, x)
+        legend_above(values)
+
+
+def _shade_changes(ax: "Axes", x: np.ndarray, line: Sequence[Changes], axis: ParameterAxis) -> None:
+    """Shade the parts of the range between neighbours: of one order up to the lines between their
+    changes, else as far as both are alike.
+    """
+    for (left, a), (right, b) in itertools.pairwise(zip(x, line, strict=True)):
+        same = a.order == b.order
+        pairs = (
+            zip(a.stretches, b.stretches, strict=True)
+            if same
+            else itertools.product(a.stretches, b.stretches)
+        )
+        for (word, *ends), (other, *others) in pairs:
+            low, high = zip(ends, others, strict=True)
+            if not same:
+                low, high = (max(low),) * 2, (min(high),) * 2
+            if word == other and low < high:
+                style = {"color": COLOURS[word], "linewidth": 0, "zorder": 0, "label": word}
+                ax.fill_between((left, right), axis.values(low), axis.values(high), **style)
+
+
+def _plot_changes(
+    ax: "Axes", x: np.ndarray, line: Sequence[Changes], name: str, scale: float,
+    number: int | None, label: str,
+) -> None:  # fmt: skip
+    """Mark the changes of stability at each point: by their kinds, or those of a line with a
+    number, hollow below what is unstable. Neighbours of one order are joined.
+    """
+    colour = "0.5" if number is None else f"C{number}"
+
+    def values(changes: Changes) -> list[float]:
+        return [getattr(c, name) / scale for c in changes.crossings]
+
+    for (left, a), (right, b) in itertools.pairwise(zip(x, line, strict=True)):
+        if a.order == b.order:
+            for pair in zip(values(a), values(b), strict=True):
+                ax.plot((left, right), pair, "-", color=colour, linewidth=0.9)
+    for place, changes in zip(x, line, strict=True):
+        for value, change in zip(values(changes), changes.crossings, strict=True):
+            if number is None:
+                smooth = change.kind.startswith(("Hopf", "fold"))
+                ax.plot(place, value, "C0o" if smooth else "C1s", label=change.kind)
+                continue
+            fill = "full" if change.becomes == "stable" else "none"
+            mark = MARKERS[number % len(MARKERS)]
+            ax.plot(place, value, mark, color=colour, fillstyle=fill, label=label)
 
 
 def _in_one_unit(rows: Mapping[str, Sequence[Measured]]) -> dict[Column, list[Number]]:
@@ -381,10 +545,6 @@ def _in_one_unit(rows: Mapping[str, Sequence[Measured]]) -> dict[Column, list[Nu
     unit, numbers = in_unit(every[0].unit, *every)
     count = len(every) // len(known)
     return {Column(name, unit): numbers[k * count :][:count] for k, name in enumerate(known)}
-
-
-def _cell(value: Any) -> Cell:
-    return value if isinstance(value, str) else Number(value)
 
 
 def _over_seeds(variable: "DataArray", axes: Sequence[str]) -> Iterator[tuple[str, Panel]]:
@@ -433,10 +593,9 @@ class MapView(SweepView):
         """The parameters, the status and the rightmost root."""
         return [*paths, "status", *ROOT]
 
-    def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
+    def _numbers(self, point: Any) -> dict[str, Measured]:
         """Number of unstable roots and the rightmost root."""
-        known = {} if point.status == "failed" else root(point.rightmost, point.unstable)
-        return {name: {"": value} for name, value in known.items()}
+        return {} if point.status == "failed" else root(point.rightmost, point.unstable)
 
     def draw(self, figure: "SubFigure") -> None:
         """Growth rates over one or two parameters, and the undetermined points."""

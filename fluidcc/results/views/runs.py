@@ -381,7 +381,7 @@ class TrainsView(PacketsView):
 
 
 COLUMNS = {
-    "mean": ("equilibrium", ""), "population": ("population", ""),
+    "mean": ("mean", ""), "population": ("population", ""),
     "trains": ("trains", "trains_ci95"), "packets": ("packets", "ci95"),
 }  # fmt: skip
 """Levels with the fields of a row that have the value and half of its interval."""
@@ -393,7 +393,8 @@ _DIFFERENCES = {
 class ComparisonView(View):
     """The levels of description side by side."""
 
-    heads = ("quantity", "unit", *COLUMNS, *(f"{level} *" for level in COLUMNS), "* - packets")
+    heads = ("quantity", "unit", *COLUMNS, "recommended_difference")
+    in_lines = True
 
     @property
     def size(self) -> Any:
@@ -408,13 +409,12 @@ class ComparisonView(View):
         """All levels, the one to trust, and the validity warnings of the fluid model."""
         both, fluid = self.found, self.found.fluid
         compared = both.packets is not None and both.level != "packets"
-        heads = [f"{level} *" if level == both.level else level for level in both.levels]
         span = f"{number(both.warmup)} to {number(both.until)} s"
         span += f", {len(both.seeds)} seeds" if both.seeds else ""
-        span += ", * the level to trust" if both.level in both.levels else ""
         levels_table = table(
             f"Levels of description, {span}",
-            "quantity", "unit", *heads, *([("* - packets", "%")] if compared else []),
+            "quantity", "unit", *both.levels,
+            *([("recommended_difference", "%")] if compared else []),
         )  # fmt: skip
         for row in both.rows:
             shown = (COLUMNS[level] for level in both.levels)
@@ -442,25 +442,20 @@ class ComparisonView(View):
     @classmethod
     def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
         """The levels: a sweep has a table for each quantity."""
-        return ["to trust", *COLUMNS]
+        from fluidcc.results.compare import compared
+
+        return ["to_trust", *COLUMNS, *compared(net)]
+
+    @classmethod
+    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of the levels, and the quantities, which choose rows."""
+        from fluidcc.results.compare import compared
+
+        return [*cls.heads, *compared(net)]
 
     def numbers(self) -> dict[str, Measured]:
-        """Each quantity at the level to trust and in packets."""
-        out = {}
-        for row in self.found.rows:
-            out[f"{row.name} (recommended)"] = Measured(row.recommended, row.unit)
-            out[f"{row.name} (packets)"] = Measured(row.packets, row.unit, row.ci95)
-        return out
-
-    def levels(self) -> dict[str, dict[str, Measured]]:
-        """Each quantity at each level that was asked for."""
-        out: dict[str, dict[str, Measured]] = {}
-        for row in self.found.rows:
-            own = out.setdefault(row.name, {})
-            for level in self.found.levels:
-                value, half = (getattr(row, name, None) for name in COLUMNS[level])
-                own[level] = Measured(value, row.unit, half)
-        return out
+        """Each quantity at the level to trust."""
+        return {row.name: Measured(row.recommended, row.unit) for row in self.found.rows}
 
     def draw(self, figure: "SubFigure") -> None:
         """Queues and windows over time, goodputs, and all relative differences."""
@@ -515,8 +510,8 @@ def _queues(ax: "Axes", both: Any) -> None:
                 ax.plot(span, [mean, mean], style, color=colour, label=label)
                 place = span[1] - (0.02 if level == "trains" else 0.01) * (span[1] - span[0])
                 ax.errorbar(place, mean, interval_bars([mean], [half or 0.0]), color=colour)
-        if row.equilibrium is not None:
-            ax.axhline(row.equilibrium, color="0.3", linestyle=":", label="equilibrium")
+        if row.mean is not None:
+            ax.axhline(row.mean, color="0.3", linestyle=":", label="equilibrium")
         if row.population is not None:
             ax.axhline(row.population, color="0.5", linestyle="--", label="population")
             shares = both.population.links[name].queue.quantiles
