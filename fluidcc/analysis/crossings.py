@@ -217,7 +217,7 @@ def crossings(
     --------
     >>> import fluidcc as fc
     >>> fc.crossings(fc.load("hollot2001/slow"), "link.queue.w_q", 1e-5, 1e-3)
-    At the low end: stable (certified)
+    At link.queue.w_q = 1e-05: stable; all changes of stability up to 0.001 are listed (certified)
     Changes of stability
     link.queue.w_q   frequency [rad/s]  period [s]  becomes   kind
     0.0001048512513          1.3415397      4.6836  unstable  Hopf, supercritical

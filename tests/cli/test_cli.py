@@ -101,7 +101,13 @@ def test_compare_takes_some_levels(run):
         assert row["recommended"] == row["population"]
     code, out, _ = run(*words, "population,mean")
     head = next(line for line in out.splitlines() if "quantity" in line)
-    assert code == 0 and "population" in head and "*" not in head and "trains" not in head and "packets" not in head
+    assert (
+        code == 0
+        and "population" in head
+        and "*" not in head
+        and "trains" not in head
+        and "packets" not in head
+    )
     code, _, err = run(*words, "mean,fluid,packets")
     expected = "some of mean, population, trains, packets, got 'fluid'; did you mean 'mean'?"
     assert code == 2 and f"--levels: expected {expected}" in err

@@ -45,6 +45,7 @@ from fluidcc.results.blocks import (
     verdict,
 )
 from fluidcc.results.export import columns
+from fluidcc.results.tex import quantity_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -511,16 +512,18 @@ class CrossingsView(View):
         result, gaps = self.found, self.found.without_equilibrium
         path, low, high = result.path, number(result.low), number(result.high)
         out: list[Block] = []
-        if any((gap.low, gap.high) == (result.low, result.high) for gap in gaps):
+        if not stretches(result):
             out += [verdict(None, f"Undetermined in the whole range, {path} = {low} to {high}")]
         else:
-            where = "with a smooth equilibrium" if gaps else f"up to {high}"
-            proof = f"every change of stability {where} is found (certified)"
-            if not result.certified:
-                proof = "changes of stability may be missing (not certified)"
-            head = f"At {path} = {low}: {STATES[result.stable_at_low]}; {proof}"
+            where = "outside of the ranges below" if gaps else f"up to {high}"
+            rest = f"no change of stability {where}"
+            if result.crossings:
+                rest = f"all changes of stability {where} are listed"
+            rest += (
+                " (certified)" if result.certified else ", but some may be missing (not certified)"
+            )
+            head = f"At {path} = {low}: {STATES[result.stable_at_low]}; {rest}"
             out += [verdict(result.stable_at_low if result.certified else None, head)]
-            out += lines("No change of stability found." * (not result.crossings))
         if result.crossings:
             own = columns(result.to_xarray()[[path, *CHANGE]], ["crossing"])
             cells = cells_of(own, [path], digits={path: 10, "frequency": 8})
@@ -574,12 +577,11 @@ class CrossingsView(View):
             ax.plot(value, math.nan if c.frequency is None else c.frequency, style, label=word)
         fit_scale(ax, low, high, "x", DECADE)
         if any(c.frequency for c in result.crossings):
+            ax.set(ylabel=quantity_label("frequency", "rad/s"))
             from_zero(ax)
         else:
             ax.set_yticks([])
-        ax.set_xlim(low, high)
-        label = wrapped(axis.label, width_of(ax))
-        ax.set(xlabel=label, ylabel="frequency [rad/s]")
+        ax.set(xlabel=wrapped(axis.label, width_of(ax)), xlim=(low, high))
         legend_above(ax)
 
 
