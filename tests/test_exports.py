@@ -119,7 +119,7 @@ def test_what_failed_is_printed_however_long_the_table_is():
     assert "… and 19 more rows: .to_pandas() has them all" in shown
 
 
-UNCHECKED = {"BoundReport", "BoundReports", "EquationEquilibrium", "LawReport", "Solution",
+UNCHECKED = {"BoundReport", "EquationEquilibrium", "LawReport", "Solution",
              "Tradeoff", "WindowDistribution"}  # fmt: skip
 """Results that no command with --columns has."""
 

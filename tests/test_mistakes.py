@@ -113,11 +113,13 @@ OPTIONS = [
      ["columns among link, queue, ", "got 'marginn'; did you mean 'margin'"]),
     (["crossings", SLOW, RED, "--over", "flow.n=40,60", "--out", "x.tex", "--columns",
       "flow.n,lyapunov"],
-     ["columns among flow.n, status, stable_at_low, link.queue.w_q, frequency, period, becomes, "
+     ["columns among flow.n, stable_at_low, link.queue.w_q, frequency, period, becomes, "
       "kind, without_equilibrium, got 'lyapunov'"]),
     (["sweep", "crossings", SLOW, RED, "--over", "flow.n=40,60", "--out", "x.tex", "--columns",
       "becomes[0]"],
-     ["columns among flow.n, status, stable_at_low, ", "got 'becomes[0]'; did you mean 'becomes'"]),
+     ["columns among flow.n, stable_at_low, ", "got 'becomes[0]'; did you mean 'becomes'"]),
+    (["check-bounds", "--only", "bmcc.concave", "--out", "x.tex", "--columns", "verdit"],
+     ["columns among verdict, bound, value, searched, ", "did you mean 'verdict'"]),
     (["compare", SLOW, "--until", "9", "--out", "x.tex", "--columns", "links.bottleneck.que"],
      ["columns among quantity, unit, mean, ", "did you mean 'links.bottleneck.queue'"]),
     (["stability", SLOW, "--hopf"], ["got '--hopf'; did you mean 'fluidcc crossings'?"]),

@@ -212,8 +212,6 @@ def check_columns(
     `result` is its class, and `along` are the parameters in the words of the verb; `chunked` is a
     sweep to a data set.
     """
-    if task.columns is None or task.net is None:
-        return
     from fluidcc.results.tex import check_columns
 
     view, over = result.view_class(), list(task.axes)
@@ -222,7 +220,7 @@ def check_columns(
 
         known = SweepDataView.columns(task.net, [*over, *along], view.engines)
     elif over and result.__name__ != "StabilityMap":
-        known = [*over, "status", *view.quantities(task.net, along)]
+        known = [*over, *["status"] * (not view.in_lines), *view.quantities(task.net, along)]
     else:
         known = view.columns(task.net, [*over, *along])
     faults.catch(check_columns, task.columns, known, "--columns")

@@ -71,7 +71,7 @@ def sweep(
         _print_status(_folder(out, faults), json, faults)
         return
     shared = {"columns": columns, "plot": plot, "fast_cpu": fast_cpu, "quiet": quiet}
-    task = _prepare(faults, verb, scenario, changes, over, json, out, shared)
+    task = _prepare(faults, verb, scenario, words or (), changes, over, json, out, shared)
     options = _options(verb or "", words or (), given, task, faults)
     count = _workers(workers, scheduler, faults)
     folder = _folder(out, faults)
@@ -84,8 +84,8 @@ def sweep(
 
 
 def _prepare(
-    faults: Faults, verb: str | None, scenario: str | None, changes: Any, over: Any, json: bool,
-    out: Path | None, shared: Mapping[str, Any],
+    faults: Faults, verb: str | None, scenario: str | None, words: Sequence[str], changes: Any,
+    over: Any, json: bool, out: Path | None, shared: Mapping[str, Any],
 ) -> Task:  # fmt: skip
     if verb not in SWEPT and scenario in SWEPT:
         faults.add("sweep", "", f"the verb first: fluidcc sweep {scenario} {verb} ...", f"{verb!r}")
@@ -97,7 +97,7 @@ def _prepare(
         faults.add("sweep", "VERB", f"one of {', '.join(SWEPT)}", got)
     task = prepare(faults, scenario, changes, over, json, out, chunked=True, **shared)
     if verb in SWEPT:
-        VERBS[verb].check_columns(task, faults, {}, chunked=True)
+        VERBS[verb].check_columns(task, faults, {"along": words}, chunked=True)
     if scenario is None:
         faults.add("sweep", "SCENARIO", "a bundled scenario or a file", "none")
     if not over:

@@ -118,7 +118,7 @@ class Verb(NamedTuple):
         self, task: Task, faults: Faults, own: Mapping[str, Any], *, chunked: bool = False
     ) -> None:
         """Note columns that its result cannot have; `own` are its words and options."""
-        if task.columns is None:
+        if task.columns is None or (task.net is None and self.scenario is SCENARIO):
             return
         paths = [own.get(name) or () for name in ("along", "over", "vary")]
         each = [path for p in paths for path in ([p] if isinstance(p, str) else p)]
@@ -168,8 +168,7 @@ def make_command(verb: Verb) -> Callable[..., None]:
         )
         if verb.grid and not grid:
             faults.add(verb.name, "", "a grid: --over PATH=A:B:STEP", "none")
-        if verb.scenario is SCENARIO:  # bounds have words of their own
-            verb.check_columns(task, faults, own)
+        verb.check_columns(task, faults, own)
         options = verb.read(task, faults, **own)
         faults.finish()
         result = evaluate(task, verb.call(options), verb.doing, verb.grid)

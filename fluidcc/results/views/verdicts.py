@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.analysis.measures import EQUILIBRIUM, NOISE, PACKETS, RUN, measures
+from fluidcc.bundled import module
 from fluidcc.result import View
 from fluidcc.results.axes import legend_above, width_of, wrapped
 from fluidcc.results.blocks import (
@@ -188,6 +189,12 @@ class BoundsView(View):
         """Size for one bound, or for several."""
         return (2.8 if len(self.found.reports) == 1 else 4.0), 1
 
+    @classmethod
+    def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
+        """Those of the verdicts, and the definitions that bounds distinguish."""
+        bounds = module("validation.lab.check").BOUNDS.values()
+        return [*_JUDGED, *dict.fromkeys(axis for bound in bounds for axis in bound.axes)]
+
     def tables(self, rows: int | None = None) -> list[Block]:
         """The statement of each bound, and its verdicts by the definitions."""
         out: list[Block] = []
@@ -223,6 +230,9 @@ class BoundsView(View):
         legend_above(ax)
 
 
+_JUDGED = ("verdict", "bound", "value", "searched")
+
+
 def _heads(report: Any) -> list[Block]:
     """The statement of a bound, and the definitions that all its readings share."""
     first, *others = report.readings
@@ -245,7 +255,7 @@ def _lines(readings: Sequence[Any]) -> Table:
         axis for axis in readings[0].definitions
         if len({reading.definitions[axis] for reading in readings}) > 1
     ]  # fmt: skip
-    out = table("", *varied, "verdict", "bound", "value", "searched")
+    out = table("", *varied, *_JUDGED)
     for reading in readings:
         worst = reading.worst
         word = f"{reading.verdict}, tight" if reading.tight else reading.verdict
