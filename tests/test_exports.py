@@ -18,6 +18,7 @@ from result_cases import NET, NUMBER, PATH, RESULTS, made
 import fluidcc as fc
 from fluidcc import quantities
 from fluidcc.model.simulate import FlowsRun, LinkRun
+from fluidcc.optimize.constraints import constraint
 from fluidcc.results import blocks, tex
 from fluidcc.results.blocks import Number, Span, Table
 from fluidcc.results.text import html, text
@@ -161,8 +162,11 @@ def test_a_name_of_a_quantity_serves_everywhere():
 
 def test_round_trips_of_a_group_have_numbers_and_quantiles_their_share():
     net = fc.replace(NET, {"flow.n": [20, 40], "flow.rtt": [0.1, 0.2]})
-    names = fc.equilibrium(net).to_pandas().columns
-    assert {"flows.tcp.window[0]", "flows.tcp.window[1]", "links.bottleneck.queue"} <= {*names}
+    table = fc.equilibrium(net).to_pandas()
+    assert {"flows.tcp.window[0]", "links.bottleneck.queue"} <= {*table.columns}
+    for name in ("flows.tcp.rtt[1]", "rtt[1]"):
+        assert fc.gradient(net, name, ["link.delay"]).value == table["flows.tcp.rtt[1]"][0]
+    assert constraint(net, "flow.window[1] >= 9").text == "flows.tcp.window[1] >= 9 packet"
     assert "links.bottleneck.queueing_delay_95" in made("Fluctuations").to_pandas().columns
 
 
@@ -173,6 +177,36 @@ def test_tables_of_crossings_and_boundaries_have_symbols_and_points():
     edge = made("Boundary")
     rows = edge.to_latex(columns=["curve", "r", "tau"]).count("\n1 & ")
     assert rows == len(edge.curves[0].x) and len(edge.curves) == 1
+
+
+def test_tables_files_and_columns_of_crossings_and_comparisons_have_one_spelling():
+    """Of one result and of a sweep, which has the lines of each point."""
+    alone = functools.partial(fc.crossings, path=PATH, low=1e-5, high=1e-3, points=9)
+    compared = functools.partial(
+        fc.compare, until=3.0, warmup=1.0, levels=("mean", "population"), trajectory=False
+    )
+    for verb in (alone, compared):
+        own, swept = verb(NET), fc.sweep(NET, {NUMBER: [60, 200]}, verb)
+        read = own.to_pandas()
+        heads = [c.name for t in own.tables() if isinstance(t, Table) for c in t.columns]
+        assert {*heads} <= {*read.columns}
+        table = swept.to_pandas()
+        assert {*read.columns, NUMBER} <= {*table.columns}
+        first = table[table[NUMBER] == 60][read.columns]
+        known = read.dropna(subset=[c for c in ("recommended",) if c in read])  # no period
+        pd.testing.assert_frame_equal(first, known.reset_index(drop=True), check_dtype=False)
+    crossing = fc.sweep(NET, {NUMBER: [60, 2000]}, alone)
+    lines = crossing.to_pandas()
+    assert lines["kind"].tolist() == ["Hopf, supercritical", ""]
+    assert lines["without_equilibrium"].tolist() == ["", "1e-05 to 0.001: none"]
+    source = crossing.to_latex(columns=["flow.n", PATH, "becomes"])
+    assert "$N$ & $w_q$ & becomes" in source and "2000$ & -- & --" in source
+    both = compared(NET).to_latex(columns=["links.bottleneck.queue"])
+    assert "quantity & unit & mean" in both and both.count("links.") == 1
+    both = fc.sweep(NET, {NUMBER: [60, 200]}, compared).to_latex(
+        columns=["flow.n", "links.bottleneck.queue"]
+    )
+    assert r"$N$ & mean [packet] & population [packet] \\" in both and "goodput" not in both
 
 
 def test_columns_of_latex_are_taken_by_name():

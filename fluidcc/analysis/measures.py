@@ -54,7 +54,7 @@ class Measure:
     """A scalar quantity of a network: `engine` computes it, `key` is its short name.
 
     `kind` is ``links`` or ``flows`` with the `owner`'s name, or ``loop``. Those of a group with
-    several round trips are means over its flows.
+    several round trips are means over its flows, or of the round trip with this `number`.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Measure:
     owner: str
     key: str
     unit: str
+    number: int | None = None
 
     def read(self, eq: Equilibrium) -> Any:
         """The value at an equilibrium; None if it has none."""
@@ -71,14 +72,22 @@ class Measure:
             return getattr(own, self.key, None)
         each = getattr(own, self.key, None)
         flows = eq.net.flows[eq.net.flow_names.index(self.owner)]
-        return None if each is None else mean_over_flows(flows.n, each)
+        return None if each is None else self.of_flows(flows.n, each)
+
+    def of_flows(self, n: Any, each: Any) -> Any:
+        """The value from those (..., m) of the round trips of a group of `n` (m,) flows."""
+        return mean_over_flows(n, each) if self.number is None else each[..., self.number]
 
     def in_packets(self, net: Network) -> Measure | None:
         """The equivalent metric of packet runs; None if there is none."""
         if self.engine == PACKETS:
             return self
         metric = in_packets(net, self.kind, self.owner, self.key)
-        return None if metric is None else dataclasses.replace(self, engine=PACKETS, key=metric)
+        return (
+            None
+            if metric is None or self.number is not None
+            else dataclasses.replace(self, engine=PACKETS, key=metric)
+        )
 
 
 def mean_over_flows(n: Any, each: Any) -> Any:
@@ -95,14 +104,24 @@ def measures(net: Network, *engines: str) -> dict[str, Measure]:
         prefix = _PREFIXES.get(engine, "")
         for kind, names in owners.items():
             found += [
-                Measure(prefix + full_name(kind, owner, key), engine, kind, owner, key, unit)
+                Measure(
+                    prefix + full_name(kind, owner, key) + f"[{number}]" * (number is not None),
+                    engine, kind, owner, key, unit, number,
+                )
                 for k, owner in enumerate(names)
                 for row, unit in units(engine, kind).items()
                 for key in dict.fromkeys(at_share(row, share) for share in SHARES)
                 if key not in _LISTS
                 and (engine != EQUILIBRIUM or key != "load_factor" or net.links[k].queue.loads)
+                for number in (None, *_round_trips(net, engine, kind, k))
             ]  # fmt: skip
     return {each.name: each for each in found}
+
+
+def _round_trips(net: Network, engine: str, kind: str, k: int) -> range:
+    """Numbers of the round trips of a group, if it has several and they have quantities."""
+    count = np.size(net.flows[k].rtt) if kind == "flows" else 1
+    return range(count if count > 1 and engine in (EQUILIBRIUM, FLUID) else 0)
 
 
 def measure(net: Network, name: str, *, where: str = "optimize") -> Measure:
@@ -147,7 +166,7 @@ def find(
 
 def listed(names: Iterable[str]) -> str:
     """Names for a message without their owners, each once, the first of many."""
-    short = [*dict.fromkeys(name.rpartition(".")[2] for name in names)]
+    short = [*dict.fromkeys(name.rpartition(".")[2].partition("[")[0] for name in names)]
     more = ", ... (`fluidcc list quantities`)" if len(short) > _LISTED else ""
     return f" among {', '.join(short[:_LISTED])}{more}"
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from fluidcc.analysis.implicit import directions, pinned
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.measures import FLUID, Gradient, Measure, find, mean_over_flows, measures
+from fluidcc.analysis.measures import FLUID, Gradient, Measure, find, measures
 from fluidcc.analysis.scan import unit_of
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde import located
@@ -300,4 +300,4 @@ def _last(of: Measure, values: tuple[Any, Any]) -> float:
     """Final value of a quantity of links or groups; for a group the mean over its flows."""
     own = values[of.kind == "flows"][of.owner]
     last: Array = getattr(own, of.key)[-1]
-    return float(last if of.kind == "links" else mean_over_flows(own.n, last))
+    return float(last if of.kind == "links" else of.of_flows(own.n, last))
