@@ -116,6 +116,25 @@ def test_the_stable_region_of_a_boundary_is_shaded():
     assert any(word.startswith("Hopf, ") and word.endswith(" rad/s") for word in words)
 
 
+def test_a_sweep_of_crossings_shows_their_values_and_frequencies():
+    """A panel each, in the words and units of the parameters, over all values of the grid."""
+    verb = functools.partial(
+        fc.crossings, path="flow.rtt", low=0.17, high=0.9, points=9, criticality=False
+    )
+    swept = fc.sweep(NET, {"link.capacity": ("2 Mbit/s", "20 Mbit/s", "40 Mbit/s")}, verb)
+    values, frequency = fc.plot(swept).get_axes()
+    (first, second) = (p.result.crossings[0] for p in swept.points[1:])
+    shown = [line.get_xydata()[0] for line in values.get_lines() if line.get_label() == "Hopf"]
+    at = [(20, 1e3 * first.value), (40, 1e3 * second.value)]
+    np.testing.assert_allclose(shown, at, rtol=1e-9)
+    assert values.get_xlabel() == frequency.get_xlabel() == "Link rate $C$ [Mbit/s]"
+    assert "$T$ [ms]" in values.get_ylabel()
+    assert frequency.get_ylabel() == r"Frequency $\omega$ [rad/s]"
+    assert values.get_ylim() == (170, 900) and values.get_xlim()[0] <= 2
+    words = {text.get_text() for text in values.get_legend().get_texts()}
+    assert words == {"stable", "unstable", "Hopf"}
+
+
 def test_a_sweep_of_comparisons_has_all_levels_in_one_panel():
     verb = functools.partial(fc.compare, until=5, levels=("mean", "population"), trajectory=False)
     swept = fc.sweep(NET, {"flow.n": [40, 60]}, verb)
