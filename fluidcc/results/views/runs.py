@@ -77,7 +77,7 @@ class TrajectoryView(View):
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """Means and extremes over the trajectory."""
-        out = table("Over the whole run", "quantity", "at the end", "mean", "least", "greatest")
+        out = table("Over the whole run", *self.heads)
         for name, link in self.found.links.items():
             own = functools.partial(quantities.full_name, "links", name)
             _add_series(out, f"{own('queue')} [packet]", link.queue)
