@@ -22,6 +22,7 @@ from fluidcc.optimize.constraints import constraint
 from fluidcc.results import blocks, tex
 from fluidcc.results.blocks import Number, Span, Table
 from fluidcc.results.text import html, text
+from fluidcc.sweep.result import Point
 
 
 def notebook(source):
@@ -207,6 +208,28 @@ def test_tables_files_and_columns_of_crossings_and_comparisons_have_one_spelling
         columns=["flow.n", "links.bottleneck.queue"]
     )
     assert r"$N$ & mean [packet] & population [packet] \\" in both and "goodput" not in both
+
+
+SWEPT = ("Equilibrium", "Stability", "Fluctuations", "Cycle", "Gradient", "Sensitivity",
+         "PacketRuns", "TrainRuns", "Boundary", "WindowDistributions", "Trajectory", "Crossings",
+         "Comparison")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_a_sweep_has_the_lines_and_columns_of_each_result(name):
+    """And a point that failed one line."""
+    found = made(name)
+    points = [
+        Point({NUMBER: 60}, found),
+        Point({NUMBER: 61}, found),
+        Point({NUMBER: 62}, None, "!"),
+    ]
+    swept = fc.Sweep({NUMBER: (60, 61, 62)}, {NUMBER: "1"}, tuple(points), NET).to_pandas()
+    own = found.to_pandas()
+    assert {*own.columns} <= {*swept.columns}
+    if name != "Comparison":  # a period that no level has
+        assert swept[NUMBER].value_counts().to_dict() == {60: len(own), 61: len(own), 62: 1}
+    assert swept["failed"].tolist() == [0] * (len(swept) - 1) + [1]
 
 
 def test_columns_of_latex_are_taken_by_name():

@@ -338,7 +338,6 @@ def _labels(dataset: "xarray.Dataset", dim: str) -> list[Any]:
             (name, "" if trips and total[name] == 1 else f"[{k}]")
             for name, k in zip(names, numbers, strict=True)
         ]
-    if dim in dataset.coords:
-        return dataset[dim].values.tolist()
-    size = dataset.sizes[dim]
-    return [""] if dim.endswith(".class") and size == 1 else list(range(size))
+    if dim.endswith(".class") and dataset.sizes[dim] == 1:
+        return [""]
+    return dataset[dim].values.tolist()

@@ -77,7 +77,7 @@ class SweepData(Result):
         return self.data
 
     def to_dict(self) -> dict[str, Any]:
-        """The rows of `to_pandas`, a point each, as plain values."""
+        """The rows of `to_pandas` as plain values."""
         return {"points": plain(self.to_pandas().to_dict("records"))}
 
     @property
