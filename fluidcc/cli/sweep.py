@@ -70,6 +70,9 @@ def sweep(
     if status and verb is None:
         _print_status(_folder(out, faults), json, faults)
         return
+    if verb in SWEPT and "closure" in VERBS[verb].choices and given["closure"]:
+        changes, given = [*(changes or ()), f"model.closure={given['closure']}"], {**given}
+        given["closure"] = _OPTIONS["closure"].default
     shared = {"columns": columns, "plot": plot, "fast_cpu": fast_cpu, "quiet": quiet}
     task = _prepare(faults, verb, scenario, words or (), changes, over, json, out, shared)
     options = _options(verb or "", words or (), given, task, faults)

@@ -475,3 +475,21 @@ def test_runs_go_on_with_the_seeds_of_their_states(run):
     code, out, err = run("packets", SLOW, "--until", "2", "--initial", "a.state", "--json")
     assert code == 0, err
     assert [own["seed"] for own in json.loads(out)["runs"]] == [7, 3]
+
+
+@pytest.mark.parametrize("words", [("crossings", "flow.n=5:50"), ("stability",)])
+def test_a_grid_gives_the_same_lines_with_and_without_chunks(run, tmp_path, words):
+    """Crossings a line each, and stability of the population."""
+    verb, *along = words
+    closure = ("--closure", "population") if verb == "stability" else ()
+    words = (verb, SLOW, *along, *closure, "--over", "link.capacity=4000,6000")
+    assert run(*words, "--out", "a.csv")[0] == 0
+    assert run("sweep", *words, "--workers", "0", "--out", "b.csv")[0] == 0
+    found = []
+    for name in ("a.csv", "b.csv"):
+        lines = (tmp_path / name).read_text().splitlines()
+        found.append([line for line in lines if not line.startswith("#")])
+    assert found[0][0] == found[1][0] and len(found[0]) == len(found[1]) == 3
+    if verb == "crossings":
+        assert found[0] == found[1]
+        assert [row["becomes"] for row in csv.DictReader(found[0])] == ["stable", "stable"]
