@@ -211,7 +211,7 @@ def test_tables_files_and_columns_of_crossings_and_comparisons_have_one_spelling
 
 
 SWEPT = ("Equilibrium", "Stability", "Fluctuations", "Cycle", "Gradient", "Sensitivity",
-         "PacketRuns", "TrainRuns", "Boundary", "WindowDistributions", "Trajectory", "Crossings",
+         "PacketRuns", "TrainRuns", "Boundary", "WindowDistributions", "Trajectory", "Crossings", "Cycles",
          "Comparison")  # fmt: skip
 
 

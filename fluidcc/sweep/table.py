@@ -1,6 +1,6 @@
 """Results at the points of a grid as a table: joined, as bytes, and laid out over the grid.
 
-A table is a dataset along the dimension `point`, whose coordinate has the numbers of the points in
+A table is a dataset along the dimension `POINT`, whose coordinate has the numbers of the points in
 their grid. Joining is associative: so results do not depend on the division into chunks.
 """
 
@@ -21,7 +21,7 @@ from fluidcc.sweep.grid import Grid
 if TYPE_CHECKING:
     from fluidcc.sweep.result import Point
 
-POINT = "point"
+POINT = "grid_point"  # no dimension of a result
 OUTCOME = ("status", "message", "failed")
 """Variables that every table has; `failed` is 1 without a valid result."""
 
