@@ -164,7 +164,7 @@ def test_a_scenario_comes_out_as_kept(monkeypatch, tmp_path):
 
 def test_a_refused_number_is_a_miss_of_a_level(tmp_path):
     """Three links by hand: one is right, one is refused, one has less than a packet."""
-    heads = "scenario,from_s,until_s,status,quantity,unit,equilibrium,population,trains,fluid,"
+    heads = "scenario,from_s,until_s,status,quantity,unit,mean,population,trains,fluid,"
     heads += "packets,ci95,trains_ci95,difference,recommended,level,level_reason,refused,"
     lines = [
         f"one,1,2,regular,links.{name}.{kind},packet,,,{value},,{seen},,,,{value},trains,,,"
