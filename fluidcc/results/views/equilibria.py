@@ -26,6 +26,7 @@ from fluidcc.results.axes import (
     legend_above,
     parameter_axis,
     tied,
+    whole_ticks,
     width_of,
     wrapped,
 )
@@ -575,6 +576,8 @@ class CrossingsView(View):
             word, style = c.kind, "C1s" if c.jump else "C0o"
             ax.axvline(value, color=style[:2], linewidth=0.8)
             ax.plot(value, math.nan if c.frequency is None else c.frequency, style, label=word)
+        if result.path.endswith(".n"):  # a count
+            whole_ticks(ax, "x", (low, high))
         fit_scale(ax, low, high, "x", DECADE)
         if any(c.frequency for c in result.crossings):
             ax.set(ylabel=quantity_label("frequency", "rad/s"))

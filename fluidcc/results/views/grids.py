@@ -69,6 +69,7 @@ _HIDDEN = ("failed", "message")  # variables of points that are reported elsewhe
 _MOST = 8  # panels
 _MANY = 40  # points of a line that has no markers
 _HEIGHT, _TALL = 1.7, 3.0  # of a panel and of a map [inch]
+_COUNTS = ("unstable", "curves", "branches", "cycles")
 _FLAGS = ("failed", "stable", "certified", "proven")
 _MAP = ("root_real", "stable")
 _FIRST = (
@@ -287,6 +288,7 @@ class SweepView(View):
                     colour, mark, style = LEVEL_STYLES[level]
                     own = {"color": colour, "linestyle": style} if level and not others else {}
                     own |= {"color": f"C{k}", "linestyle": style} if level and others else {}
+                    own |= {"drawstyle": "steps-mid"} if name in _COUNTS else {}
                     label = ", ".join(filter(None, [self._line_label(others, k), level]))
                     bars = interval_bars(line, half)
                     if len(x) > _MANY:
@@ -475,6 +477,8 @@ class SweepDataView(SweepView):
                 values.plot([], [], "ko", fillstyle=fill, label=word)
         low, high = own.values(ends)
         values.set(ylabel=wrapped(own.label, self.size[0] - 0.7), ylim=(low, high))
+        if path.endswith(".n"):  # a count
+            whole_ticks(values, "y", ends)
         fit_scale(values, low, high, "y", DECADE)
         for ax in rest:
             ax.set(ylabel=quantity_label("frequency", "rad/s"))
@@ -483,6 +487,7 @@ class SweepDataView(SweepView):
             ax.plot(places, np.full(len(places), np.nan))  # begins and ends as the grid
             ax.update_datalim(np.column_stack([places, places]), updatey=False)
             if are_numbers(x):
+                whole_ticks(ax, "x", x)
                 fit_scale(ax, x[0], x[-1])
             else:
                 ax.set_xticks(places, x)
