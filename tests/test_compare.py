@@ -103,7 +103,9 @@ def test_trains_hold_heavy_losses_and_the_step_against_themselves():
     assert loses_most(heavy).startswith("flows.bmcc: ")
     span = {"until": 60.0, "warmup": 20.0, "seeds": (1, 2, 3), "estimate_error": True}
     bursts = fc.simulate_trains(fc.load("qazi2010/three_flows"), step=0.15 / 8, **span)
-    assert depends_on_step(bursts).startswith("links.bottleneck: twice the step changes the queue")
+    assert depends_on_step(bursts).startswith(
+        "links.bottleneck: with a step twice as long the mean"
+    )
     smooth = fc.simulate_trains(fc.load("hollot2001/slow"), **span)
     assert not loses_most(smooth) and not depends_on_step(smooth)
 
@@ -137,9 +139,7 @@ def test_where_steps_resolve_no_queue_a_change_is_not_put_down_to_chance():
     span = {"until": 40.0, "warmup": 15.0, "seeds": (1, 2, 3)}
     trains = fc.simulate_trains(net, **span, estimate_error=True)
     said = depends_on_step(trains)
-    assert (
-        "twice the step changes the queue of" in said and "packets wait in shorter queues" in said
-    )
+    assert "with a step twice as long" in said and "packets wait in shorter queues" in said
     assert trains.step_ci95 is not None and trains.step_error is not None
     error, chance = (
         each["links"]["bottleneck"]["queue_mean"] for each in (trains.step_error, trains.step_ci95)

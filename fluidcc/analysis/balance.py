@@ -186,19 +186,20 @@ def unbalanced(
     rows: Rows = map_tree(np.asarray, _rows(net, op, _MIDDLE, np.array(regimes), held))
     if np.any(rows.jump):
         jumps = int(np.argmax(rows.jump > 0))
-        owner = _names(net, op)[jumps].split(" of ", 1)[1]
+        name, unit = _names(net, op)[jumps]
         return (
-            f"a rule of {owner} jumps at the queue found ({_queues(op)} packets), by "
-            f"{rows.jump[jumps]:.3g} per second: its equations differ on the two sides, and there "
-            "is no linearisation; flows with windows of their own do not jump all at once (closure "
-            "= 'population')"
+            f"a rule of {name.split(' of ', 1)[1]} jumps at the queue found ({_queues(op)} "
+            f"packets): {name} changes by {rows.jump[jumps]:.3g} {unit} more on one side of it, "
+            "and there is no linearisation; windows that differ from flow to flow do not pass the "
+            f"jump together (closure = 'population'); {FOLLOW}"
         ), rows
     over = np.abs(rows.value) / rows.allowed
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
-        name, value = _names(net, op)[worst], f"{rows.value[worst]:.3g}"
+        (name, unit), value = _names(net, op)[worst], f"{rows.value[worst]:.3g}"
         moves = worst < len(rows.value) - _wires(net)
-        does = f"still changes, by {value} per second" if moves else f"is off by {value}"
+        does = f"{'still changes' if moves else 'is off'} by {value}"
+        does += "" if unit == "1" else f" {unit}"
         scale = rows.scale[worst]
         size = f" (the largest term of its equation is {scale:.3g})" * bool(scale > 0)
         return f"{_unconfirmed(op)}: {name} {does}{size}", rows
@@ -231,14 +232,17 @@ def _unbalanced_populations(net: Network, op: OperatingPoint, regimes: tuple[Reg
             move = flatten(queue_law_rate(link, x, queue_at(backlog), offered))
             over = np.abs(move) > _BALANCED * (1 + np.abs(flatten(x)))
             if np.any(over):
-                return (
-                    f"{_unconfirmed(op)}: the memory of links.{name}.queue still changes, by "
-                    f"{move[np.argmax(over)]:.3g} per second"
-                )
+                worst = int(np.argmax(over))
+                what, unit = _memory(f"links.{name}.queue", link.queue, x, "memory")[worst]
+                return f"{_unconfirmed(op)}: {what} still changes by {move[worst]:.3g} {unit}"
     for name, errors in zip(net.flow_names, op.errors, strict=True):
         error = float(np.max(errors))
         if not error <= _COARSE:
-            return f"flows.{name}: the grid of windows leaves an error of {error:.2g}"
+            return (
+                f"flows.{name}: the distribution of windows is not resolved: on a grid twice as "
+                f"fine the mean flight changes by {100 * error:.2g} %, expected at most "
+                f"{100 * _COARSE:g} %"
+            )
     return ""
 
 
@@ -260,7 +264,7 @@ def differ(
     if off[worst] <= _AGREE:
         return ""
     return (
-        f"the derivatives of {_names(net, op)[worst]} disagree with differences of the moving "
+        f"the derivatives of {_names(net, op)[worst][0]} disagree with differences of the moving "
         f"model, by {off[worst]:.2g} of their size"
     )
 
@@ -340,16 +344,49 @@ def _wires(net: Network) -> int:
     return sum(map(np.size, leaves(output_index(net))))
 
 
-def _names(net: Network, op: OperatingPoint) -> list[str]:
-    """A name for each row, for messages."""
+def _names(net: Network, op: OperatingPoint) -> list[tuple[str, str]]:
+    """A name for each row with the unit of its number, for messages."""
     links = [f"links.{name}" for name in net.link_names]
-    groups = list(zip(net.flow_names, net.flows, op.senders, strict=True))
-    out = [f"the sender of flows.{n}" for n, _, s in groups for _ in range(len(flatten(s)))]
-    out += [f"the queue of {name}" for name in links]
-    for name, x in zip(links, op.laws, strict=True):
-        out += [f"the memory of {name}.queue"] * len(leaves(x))
-    out += [f"the rate of flows.{n}" for n, flows, _ in groups for _ in range(np.size(flows.rtt))]
-    out += [
-        f"the {part} of {name}" for k, name in enumerate(links) for part in signal_fields(net, k)
-    ]
-    return out + [f"the pace of {name}" for name in links]
+    wheres = [f"flows.{name}" for name in net.flow_names]
+    groups = list(zip(wheres, net.flows, op.senders, strict=True))
+    out: list[tuple[str, str]] = []
+    for where, flows, sender in groups:
+        out += _memory(where, flows.window, sender.law, "window")
+        for part in ("slow", "active", "estimate"):
+            out += [(f"the {_PARTS[part]} of {where}", "per second")] * len(
+                flatten(getattr(sender, part))
+            )
+    out += [(f"the queue of {where}", "packet/s") for where in links]
+    for where, link, x in zip(links, net.links, op.laws, strict=True):
+        out += _memory(f"{where}.queue", link.queue, x, "memory")
+    for where, flows, _ in groups:
+        out += [(f"the rate of {where}", "packet/s")] * np.size(flows.rtt)
+    signals = [(k, part) for k in range(len(links)) for part in signal_fields(net, k)]
+    out += [(f"the {part} of {links[k]}", "1") for k, part in signals]
+    return out + [(f"the pace of {where}", "1") for where in links]
+
+
+_PARTS = {
+    "slow": "share in slow start", "active": "share of active sources", "estimate": "load factor"
+}  # fmt: skip
+
+
+def _memory(where: str, law: Any, x: Any, alone: str) -> list[tuple[str, str]]:
+    """A name for each number that a law remembers, `alone` if it is a single one without a name,
+    and the unit of its rate of change.
+    """
+    units = {name: field.info.unit for name, field in law.states.items()} | {"window": "packet"}
+    names = getattr(x, "_fields", None) or [alone] * len(leaves(x))
+    sizes = [np.size(value) for value in leaves(x)]
+    each = (
+        (f"the {n if n in ('window', alone) else f'memory {n}'} of {where}", units.get(n, "1"))
+        for n in names
+    )
+    return [
+        (name, "per second" if unit in ("", "1") else f"{unit}/s")
+        for (name, unit), size in zip(each, sizes, strict=True) for _ in range(size)
+    ]  # fmt: skip
+
+
+FOLLOW = "next: `fluidcc cycle` for the oscillation, `simulate` or `packets` for runs"
+"""What to do about a jump."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.analysis.balance import Rows, unbalanced
+from fluidcc.analysis.balance import FOLLOW, Rows, unbalanced
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.operating_point import (
     AGREE,
@@ -270,6 +270,8 @@ def _no_populations(net: Network) -> list[str]:
 
 
 def _undetermined(net: Network, op: OperatingPoint, message: str) -> Equilibrium:
+    if "fluidcc" not in message:
+        message += "; next: `fluidcc simulate` or `packets`, which need no equilibrium"
     return Equilibrium("undetermined", message, (), *_unknown(net), net, op)
 
 
@@ -387,7 +389,8 @@ def _sliding(net: Network, regimes: tuple[Regime, ...]) -> tuple[str, ...]:
 _ADVICE = {
     Regime.JUMP: "links.{name}.queue is at a discontinuity: its mark or drop probability is "
     "{given:.3g} below {queue:.6g} packets, and above it exceeds the {needed:.3g} that balances "
-    "the senders; the queue stays there, or oscillates about it if the feedback is delayed",
+    "the senders; the queue stays there, or oscillates about it if the feedback is delayed; "
+    f"{FOLLOW}",
     Regime.FULL: "the buffer of links.{name} is full ({queue:.6g} packets): it drops a share of "
     "{signal.drop:.3g}, at a mark probability of {signal.mark:.3g}",
     Regime.NONE: "no equilibrium: even with every packet marked, or at the longest queue "
@@ -564,7 +567,7 @@ def extremes(net: Network) -> list[str]:
     ]
     return [
         f"{where} remembers the {kind} that it ever saw ({symbol}), which the present does not "
-        "determine: the equilibrium is unknown; use trajectories or packet runs"
+        "determine: the equilibrium is unknown"
         for where, law in [*senders, *routers]
         for symbol, kind in _default_extremes(law)
     ]

@@ -305,12 +305,13 @@ def _check_loop(unstable: int, margin: float, at: float) -> None:
     """Raise NoLoop if fluctuations are not small, with `margin` the least distance, at [rad/s]."""
     if unstable:
         raise NoLoop(
-            f"the loop is unstable, most of all near {at:.3g} rad/s: windows and queues oscillate"
+            "the loop is unstable: windows and queues oscillate; its gain is nearest to -1 at "
+            f"{at:.3g} rad/s, and `fluidcc cycle` has the period of the finished oscillation"
         )
     if margin < _LEAST_DISTANCE:
         raise NoLoop(
             f"the loop gain is as near as {margin:.2g} to -1, at {at:.3g} rad/s: fluctuations are "
-            f"small from {_LEAST_DISTANCE:g} on"
+            f"small from a distance of {_LEAST_DISTANCE:g} on"
         )
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fluidcc.analysis.balance import FOLLOW
 from fluidcc.analysis.equilibrium import without
 from fluidcc.analysis.flow_response import Answering
 from fluidcc.analysis.linear import LINK, Array, Linear
@@ -310,8 +311,8 @@ def _switching(eq: Any) -> Stability:
     notes = [eq.message]
     if eq.status not in ("none", "undetermined"):
         notes.append(f"no linearisation, hence no roots and margins: {without(eq)}")
-    if eq.sliding or eq.status == "discontinuity":
-        notes.append("the verb cycle simulates the oscillation about it, packets that of packets")
+    if (eq.sliding or eq.status == "discontinuity") and FOLLOW not in eq.message:
+        notes.append(FOLLOW)
     message = "; ".join(filter(None, notes))
     return Stability(eq.status, message, None, None, False, np.zeros(0), None, eq)
 

@@ -10,7 +10,7 @@ import ctypes
 import itertools
 import linecache
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,10 +43,19 @@ class Arm(NamedTuple):
     choice: str
     side: str
 
-    def __str__(self) -> str:
-        return f"line {self.line}, `{self.choice}`: never {self.side}"
+
+def never_taken(arms: Iterable[Arm]) -> list[str]:
+    """A line for each choice with arms that were never taken."""
+    by_choice = itertools.groupby(sorted(arms), lambda arm: arm[:3])
+    each = ((line, choice, [arm.side for arm in own]) for (line, _, choice), own in by_choice)
+    return [
+        f"line {line}, `{choice}`: "
+        + (_EQUAL if {*sides} == {*_SIDES["minimum"]} else f"never {' or '.join(sides)}")
+        for line, choice, sides in each
+    ]
 
 
+_EQUAL = "the first number and the second were always equal"
 _SIDES = {
     "where": ("the condition true", "the condition false"),
     "maximum": ("the first number", "the second number"),

@@ -25,7 +25,7 @@ from fluidcc.analysis.linearize import free_states
 from fluidcc.analysis.operating_point import steady_state
 from fluidcc.analysis.stability import Stability, is_population, stability
 from fluidcc.arrays import jnp
-from fluidcc.check.arms import Arms, watch_equilibrium, watch_packets
+from fluidcc.check.arms import Arms, never_taken, watch_equilibrium, watch_packets
 from fluidcc.check.checks import RULES, Answer, Subject
 from fluidcc.dde.integrate import Status, integrate
 from fluidcc.dde.system import System
@@ -342,15 +342,14 @@ class NetworkTest:
             return None, "arms are watched in the rules of window laws and queue laws"
         for net in self.nets:
             watch_packets(self.arms, self.law, net, _WARMUP + _MEASURED)
-        known, missing = self.arms.known, sorted(self.arms.known - self.arms.taken)
+        known, missing = self.arms.known, self.arms.known - self.arms.taken
         if not known:
             return None, "the rules have no where, minimum, maximum or clip"
         summary = f"{len(known) - len(missing)} of {len(known)} arms were taken in the network test"
         if not missing:
             return [], summary
         remedy = "the checks of the rules alone tried the others (a scenario may take them):"
-        lines = [f"{summary}; {remedy}"]
-        return NOT_COVERED, "\n".join([*lines, *map(str, missing)])
+        return NOT_COVERED, "\n".join([f"{summary}; {remedy}", *never_taken(missing)])
 
 
 def _scaled(net: Network, factor: float) -> Network:

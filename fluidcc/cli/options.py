@@ -131,7 +131,7 @@ PLOT = file("Draw the result: .png, .pdf or .svg.")
 UNTIL = text("TIME", "End of the run [s].", "60")
 WARMUP = text("TIME", "Statistics start here [s]. [default: --until / 3]", "")
 SEEDS = text("K|a,b", "Packet runs: seeds 1 to K, or those listed (7, is seed 7 alone).", "5")
-QUIET = flag("Report no progress on stderr.")
+QUIET = flag("No progress and no notes on stderr.")
 FAST_CPU = flag("Compile integration loops as a whole.", "--fast-cpu/--no-fast-cpu", default=True)
 
 

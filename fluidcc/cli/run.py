@@ -162,7 +162,7 @@ def evaluate(task: Task, verb: Callable[..., Any], doing: str, grid: bool = Fals
         return verb(task.net, task.axes) if grid else verb(task.net)
 
 
-def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
+def deliver(task: Task, result: Any, *, listed: bool = False, fluid: bool = True) -> None:
     """Write, draw and print a result; exit with 3 if some points failed.
 
     Files come first: a reader that closes the output, such as `head`, costs none.
@@ -175,6 +175,8 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
         A verb's result, or a sweep of them over a grid.
     listed
         Whether the JSON is a list of points even if there is only one.
+    fluid
+        Whether the result is of the fluid model, so that notes on it are due.
     """
     points = result.to_dict()["points"] if task.axes else [{"set": {}, **result.to_dict()}]
     points = [{**p, "set": {**task.typed, **p["set"]}} for p in points]
@@ -183,7 +185,7 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
     if task.axes:
         failures = [point.describe() for point in result.failed]
     else:
-        failures = [f"failed: {why}"] if (why := failure(result)) else []
+        failures = [why] if (why := failure(result)) else []
     unsaved = None
     if len(failures) < len(points) or not task.axes:
         try:
@@ -196,11 +198,12 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
     else:
         from fluidcc.results.text import show
 
-        show(result)
-    if task.net is not None:
-        advise(task.net, points)
+        shown = " ".join(show(result))
+        failures = [_ABOVE if not task.axes and why in shown else why for why in failures]
+    if task.net is not None and not task.quiet:
+        advise(task.net, points, fluid=fluid)
     for line in failures:
-        typer.echo(line, err=True)
+        typer.echo(line if task.axes else f"failed: {line}", err=True)
     if unsaved is not None:
         with report_faults():  # the one JSON object is printed
             raise unsaved
@@ -208,12 +211,15 @@ def deliver(task: Task, result: Any, *, listed: bool = False) -> None:
         raise typer.Exit(SOME_FAILED)
 
 
-def advise(net: "Network", points: Sequence[Mapping[str, Any]] = ()) -> None:
+_ABOVE = "no answer, for the reason in the output"
+
+
+def advise(net: "Network", points: Sequence[Mapping[str, Any]] = (), *, fluid: bool = True) -> None:
     """Print advice on a network on stderr, unless the messages of results have it."""
     from fluidcc.model.advice import advice
 
     messages = [point.get("message") or "" for point in points]
-    for line in advice(net):
+    for line in advice(net, fluid=fluid):
         if not any(line in message for message in messages):
             typer.echo(f"note: {line}", err=True)
 

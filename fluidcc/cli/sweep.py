@@ -1,5 +1,6 @@
 """The command `sweep`: a verb over a grid, in chunks that are kept in a folder next to the file."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from fluidcc.scenario.parsing import Faults
 
 if TYPE_CHECKING:
     from fluidcc.sweep.chunks import SweepData, SweepStatus
+    from fluidcc.sweep.grid import Grid
 
 SWEPT = tuple(name for name, verb in VERBS.items() if verb.swept)
 """Verbs that a sweep takes."""
@@ -157,11 +159,13 @@ def _run(
     from fluidcc.sweep.chunks import sweep_in_chunks
     from fluidcc.sweep.grid import Grid
 
+    grid = Grid.of(task.net, task.axes)
+    _set_aside(folder, task, grid, verb)
     try:
         with progress("sweep", quiet=task.quiet):
             return sweep_in_chunks(
-                task.net, Grid.of(task.net, task.axes), verb, folder=folder, workers=workers,
-                scheduler=scheduler, command=command_line(),
+                task.net, grid, verb, folder=folder, workers=workers, scheduler=scheduler,
+                command=command_line(),
             )  # fmt: skip
     except (SweepStopped, KeyboardInterrupt) as error:
         message = f"stopped: {error}"
@@ -172,6 +176,21 @@ def _run(
         if task.json:
             print_error(message)
         raise typer.Exit(SOME_FAILED) from None
+
+
+def _set_aside(folder: Path, task: Task, grid: "Grid", verb: Any) -> None:
+    """Rename the folder of another sweep that is finished, for a file that is written again."""
+    from fluidcc.sweep.chunks import sweep_status
+
+    try:
+        state = sweep_status(folder)
+    except ValueError:  # there is none, or `sweep_in_chunks` says what is wrong
+        return
+    if not state.missing and not state.busy and state.asks_another(task.net, grid, verb):
+        free = (folder.with_name(f"{folder.name}.{k}") for k in itertools.count(1))
+        kept = folder.rename(next(path for path in free if not path.exists()))
+        command = shown(state.origin["command"], _LONGEST)
+        typer.echo(f"kept: the chunks of the earlier sweep ({command}) are in '{kept}'", err=True)
 
 
 def _deliver(task: Task, result: "SweepData", folder: Path) -> None:

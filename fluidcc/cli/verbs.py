@@ -79,6 +79,8 @@ class Verb(NamedTuple):
         Options that `sweep` does not take.
     scenario
         The first word.
+    fluid
+        Whether its result is of the fluid model.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Verb(NamedTuple):
     swept: bool = True
     alone: tuple[str, ...] = ()
     scenario: Option = SCENARIO
+    fluid: bool = True
 
     @property
     def words(self) -> dict[str, Option]:
@@ -169,7 +172,7 @@ def make_command(verb: Verb) -> Callable[..., None]:
         options = verb.read(task, faults, **own)
         faults.finish()
         result = evaluate(task, verb.call(options), verb.doing, verb.grid)
-        deliver(task, result, listed=verb.listed)
+        deliver(task, result, listed=verb.listed, fluid=verb.fluid)
 
     command.__doc__ = verb.read.__doc__
     shared = {"changes": CHANGES} | ({"grid": OVER} if verb.gridded else {})
@@ -425,7 +428,7 @@ def _announce(
     how: str = "",
 ) -> None:  # fmt: skip
     """Say on stderr that runs will take long, before they start: `time` [s] at each point."""
-    if task.net is None or faults.found:
+    if task.net is None or faults.found or task.quiet:
         return
     points = math.prod(map(len, task.axes.values()))
     with contextlib.suppress(ValueError):  # the verb says what is wrong
@@ -488,7 +491,11 @@ def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> N
 @_verb(
     "packets", "simulate_packets",
     {
-        "until": UNTIL, "warmup": WARMUP, "sample": _SAMPLE,
+        "until": UNTIL, "sample": _SAMPLE,
+        "warmup": WARMUP._replace(
+            help="Statistics start here [s], with --initial FILE that long after its states. "
+            "[default: --until / 3, or 0]"
+        ),
         "seeds": SEEDS._replace(
             default="", help=f"{SEEDS.help} [default: 5, or those of --initial FILE]"
         ),
@@ -498,7 +505,7 @@ def _refuse_records(task: Task, faults: Faults, options: Mapping[str, Any]) -> N
         ),
         "save_state": file("Write the states of all runs at their end (.state), for --initial."),
     },
-    alone=("trace", "save_state"),
+    alone=("trace", "save_state"), fluid=False,
 )  # fmt: skip
 def _packets(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, sample: str | None,
@@ -548,6 +555,7 @@ def _packets(
         ),
         "sample": _SAMPLE,
     },
+    fluid=False,
 )  # fmt: skip
 def _trains(
     task: Task, faults: Faults, until: str, warmup: str, seeds: str, step: str | None,

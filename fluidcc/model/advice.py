@@ -20,10 +20,17 @@ from fluidcc.scenario.network import (
 _LONG = 20.0  # [s] of a round trip that is more likely given in milliseconds
 
 
-def advice(net: Network) -> tuple[str, ...]:
+def advice(net: Network, *, fluid: bool = True) -> tuple[str, ...]:
     """One sentence for each setting that may be unintended: laws or rates that do not fit together.
 
     Results carry these sentences in their messages.
+
+    Parameters
+    ----------
+    net
+        The network.
+    fluid
+        Whether to say, too, what the fluid model makes of settings; packet runs do without.
 
     Returns
     -------
@@ -38,19 +45,19 @@ def advice(net: Network) -> tuple[str, ...]:
     """
     require_network(net)
     out = []
-    if why := why_packets(net):
+    if fluid and (why := why_packets(net)):
         out.append(f"{why}: equilibria are of links as they are at first, and of flows that go on")
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
         files = [open_load(flows) for flows in net.flows if k in flows.route]
         fixed = float(link.cross) + sum(float(load) for load in files if load is not None)
-        out += [f"links.{name}: {text}" for text in _of_link(link, fixed)]
+        out += [f"links.{name}: {text}" for text in _of_link(link, fixed, fluid)]
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         route = {net.link_names[k]: net.links[k] for k in flows.route}
-        out += [f"flows.{name}: {text}" for text in _of_flows(flows, route)]
+        out += [f"flows.{name}: {text}" for text in _of_flows(flows, route, fluid)]
     return tuple(out)
 
 
-def _of_link(link: Link, fixed: float) -> Iterator[str]:
+def _of_link(link: Link, fixed: float, fluid: bool) -> Iterator[str]:
     """Unresponsive traffic versus the rate of the link; `fixed` [packet/s] leaves out the calls."""
     capacity = float(link.capacity)
     if link.voice is not None:
@@ -62,7 +69,7 @@ def _of_link(link: Link, fixed: float) -> Iterator[str]:
             )
         capacity = float(voice.left(capacity, calls))
         fixed += float(voice.mixed(calls))
-    if link.random_loss is not None:
+    if fluid and link.random_loss is not None:
         yield f"each packet is lost with probability {float(link.random_loss):g} in the fluid too"
     if fixed >= capacity:
         yield (
@@ -71,18 +78,18 @@ def _of_link(link: Link, fixed: float) -> Iterator[str]:
         )
 
 
-def _of_flows(flows: Flows, route: dict[str, Link]) -> Iterator[str]:
+def _of_flows(flows: Flows, route: dict[str, Link], fluid: bool) -> Iterator[str]:
     """Laws of a group that disagree with each other or with the queue laws of its route."""
     window, longest = flows.window, float(np.max(flows.rtt))  # [s]
     if longest > _LONG:
         yield f"its round trip takes {longest:g} s; in a scenario plain numbers are seconds"
     load, sources = open_load(flows), float(flows.traffic.sources())
-    if load is not None:
+    if fluid and load is not None:
         yield f"its files are traffic of {float(load):g} packet/s that no signal slows in the fluid"
-    elif sources != 1:
+    elif fluid and sources != 1:
         number = float(sum(flows.n)) * sources
         yield f"its sessions are {number:g} on/off sources of their mean rate in the fluid"
-    if growth_per_packet(flows) != 1:
+    if fluid and growth_per_packet(flows) != 1:
         yield "its delayed ACKs halve the growth in the fluid, which has no bursts of two packets"
     if hasattr(window, "pause") and not flows.feedback.quench:
         yield f"{window.name} is made for source quenches, and {flows.feedback.name} has none"

@@ -1,5 +1,7 @@
 """Labels and scales of axes."""
 
+import math
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,14 +13,16 @@ from fluidcc.results.export import scaled, with_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import FigureBase, SubFigure
+    from matplotlib.figure import Figure, FigureBase, SubFigure
 
 PALE = 0.18  # opacity of bands
 MARKERS = "osD^vP*"
 STABLE = "#d9efe3"  # of stable regions
 _NARROW = 5.0  # inch below which panels stand below each other
-_LETTER, _HANDLE = 0.06, 0.5  # inch, about: of a label, and of the sign before one in a legend
+_LETTER, _HANDLE = 0.06, 0.36  # inch, about: of a label, and of the sign before one in a legend
 _TIED = "\N{NO-BREAK SPACE}"  # between words of a label that stay on one line
+_PEAK = 4.0  # times what comes later, of a peak that is cut
+_WHOLE = 12  # largest range of whole numbers whose ticks are whole
 
 
 def axis_label(kind: str, name: str) -> str:
@@ -57,8 +61,8 @@ def parameter_axis(net: Any, path: str, unit: str, values: Sequence[Any]) -> Par
     words = f"{ {'min': 'least ', 'max': 'largest '}.get(last, '') }{words}"
     symbol = f"${info.symbol}$" if info.symbol else ""
     others = len(net.link_names if kind == "links" else net.flow_names) > 1
-    tied = with_unit(_TIED.join(filter(None, [symbol, f"({owner})" * others])), unit)
-    label = f"{words[:1].upper()}{words[1:]} {tied.strip().replace(' ', _TIED)}".strip()
+    own = with_unit(" ".join(filter(None, [symbol, f"({owner})" * others])), unit)
+    label = f"{words[:1].upper()}{words[1:]} {tied(own.strip())}".strip()
     return ParameterAxis(label, scale / bits, unit)
 
 
@@ -67,9 +71,15 @@ def are_numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in values)
 
 
+def tied(words: str) -> str:
+    """Words that `wrapped` keeps on one line."""
+    return words.replace(" ", _TIED)
+
+
 def wrapped(label: str, inches: float) -> str:
-    """A label in lines that fit a length, broken between words."""
+    """A label in lines that fit a length, broken between words: not before a unit or a letter."""
     letters = max(int(inches / _LETTER), 12)
+    label = re.sub(r" (?=\[|\S( |$)|\$)", _TIED, label)
     lines = textwrap.wrap(label, letters, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace(_TIED, " ")
 
@@ -115,42 +125,107 @@ def add_delay(ax: "Axes", queues: Iterable[tuple[Any, Any]], axis: str = "y") ->
         getattr(second, f"set_{axis}label")(with_unit("queueing delay", "ms"))
 
 
-def over_time(figure: "SubFigure") -> tuple["Axes", "Axes"]:
+def over_time(figure: "SubFigure", unit: str = "s") -> tuple["Axes", "Axes"]:
     """Two panels over one time, for queues above and for windows below."""
     above, below = figure.subplots(2, 1, sharex=True)
     above.set(ylabel=axis_label("links", "queue"))
-    below.set(xlabel="time [s]", ylabel=axis_label("flows", "window"))
+    below.set(xlabel=with_unit("time", unit), ylabel=axis_label("flows", "window"))
+    for ax in (above, below):
+        ax.margins(x=0)
     return above, below
 
 
+def mark_changes(ax: "Axes", net: Any, until: float) -> None:
+    """Lines at the times at which links change, with what they become, for an axis of times [s]."""
+    links = [] if net is None else [*zip(net.link_names, net.links, strict=True)]
+    for name, link in links:
+        for change in link.schedule:
+            words = []
+            if change.capacity is not None:
+                scale, unit = scaled([8 * link.packet_size * change.capacity], "bit/s")
+                words.append(f"{8 * link.packet_size * change.capacity / scale:.4g} {unit}")
+            if change.delay is not None:
+                words.append(f"{1e3 * change.delay:.4g} ms")
+            if change.at < until:
+                ax.axvline(change.at, color="0.4", linestyle=":", linewidth=0.9)
+                text = f"{f'{name}: ' * (len(links) > 1)}{', '.join(words)}"
+                _note(ax, change.at, text)
+
+
+def _note(ax: "Axes", x: float, text: str) -> None:
+    """A small text right of a place on the horizontal axis, at the top."""
+    ax.annotate(
+        text, (x, 1.0), xycoords=("data", "axes fraction"), xytext=(2, -1), fontsize=6,
+        textcoords="offset points", va="top", color="0.3", zorder=5,
+        bbox={"color": "white", "alpha": 0.7, "pad": 0.5, "linewidth": 0},
+    )  # fmt: skip
+
+
 def legend_above(ax: "Axes") -> None:
-    """A legend above an axes, clear of all that is drawn."""
-    legend(ax, 99, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
-
-
-def legend(ax: "Axes", columns: int = 1, **options: Any) -> None:
-    """A legend with at most as many columns as fit, if it has anything to say; each label once."""
+    """A legend above an axes, clear of all that is drawn, if it has anything to say: each label
+    once, in as many columns as fit.
+    """
     handles, labels = ax.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
     if unique:
         longest = _LETTER * max(map(len, unique)) + _HANDLE
-        fit = max(int(width_of(ax) / longest), 1)
-        ax.legend(unique.values(), unique, ncols=min(columns, fit), **options)
+        ax.legend(
+            unique.values(), unique, ncols=max(int(width_of(ax) / longest), 1), loc="lower left",
+            bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, handlelength=1.6, columnspacing=1.2,
+        )  # fmt: skip
 
 
 def from_zero(*axes: "Axes") -> None:
-    """Let the vertical axis begin at 0 and leave room for a legend above the data."""
+    """Let the vertical axis begin at 0, and end a little above the data."""
     for ax in axes:
         top = ax.dataLim.y1
-        ax.set_ylim(0, 1.25 * top if top > 0 else None)
+        ax.set_ylim(0, 1.1 * top if top > 0 else 1.0)
 
 
-def from_zero_late(ax: "Axes", begin: float) -> None:
-    """The same for data from time `begin` [s] on: a slow start may leave the picture."""
-    lines = [line.get_xydata() for line in ax.get_lines()]
-    late = [xy[(xy[:, 0] >= begin) & np.isfinite(xy[:, 1]), 1] for xy in map(np.asarray, lines)]
-    top = max((float(values.max()) for values in late if values.size), default=0.0)
-    ax.set_ylim(0, 1.5 * top if top > 0 else None)
+def cut_peaks(ax: "Axes", begin: float) -> None:
+    """Cut peaks before the time `begin` [s], such as that of slow start, that would leave little
+    room for what comes later; their height stands next to them.
+
+    Thin lines without a label, such as those of single flows, are cut by what has one.
+    """
+    lines = [(line.get_xydata(), str(line.get_label())) for line in ax.get_lines()]
+    bands = [(path.vertices, band) for band in ax.collections for path in band.get_paths()]
+
+    def points(shapes: Iterable[tuple[Any, Any]]) -> np.ndarray:
+        xy = np.concatenate([np.zeros((1, 2)), *(xy for xy, _ in shapes)]).astype(float)
+        return xy[np.isfinite(xy).all(axis=1)]
+
+    every = points([*lines, *bands])
+    main = points([*(line for line in lines if not line[1].startswith("_")), *bands])
+    highest, late = main[:, 1].max(), main[main[:, 0] >= begin, 1].max(initial=0.0)
+    height = late if 1 <= late < highest / _PEAK else highest
+    time, peak = every[every[:, 1].argmax()]
+    if peak > 1.3 * height:
+        ax.set_ylim(-0.04 * height if ax.get_ylim()[0] else 0.0, 1.3 * height)
+        _note(ax, time, f"up to {peak:.4g}")
+
+
+def interval_bars(values: Any, halves: Any) -> np.ndarray:
+    """Lengths below and above values (2, n) of intervals of what is not negative."""
+    values, halves = np.nan_to_num(values), np.nan_to_num(halves)
+    return np.array([np.where(values >= 0, np.minimum(halves, values), halves), halves])
+
+
+def name_ticks(ax: "Axes", names: Sequence[str]) -> None:
+    """Names below the places 0, 1, ... of an axes, upright if they would overlap."""
+    ax.set_xticks(range(len(names)), names)
+    if len(names) * (max(map(len, names), default=0) + 2) * _LETTER > width_of(ax):
+        ax.tick_params(axis="x", labelrotation=90)
+
+
+def whole_ticks(ax: "Axes", axis: str, values: Iterable[Any]) -> None:
+    """Whole numbers at the ticks of an axis for few whole numbers, such as counts."""
+    known = np.array([v for v in values if v is not None], float)
+    known = known[np.isfinite(known)]
+    if known.size and np.all(known == np.rint(known)) and np.ptp(known) <= _WHOLE:
+        from matplotlib.ticker import MaxNLocator
+
+        getattr(ax, f"{axis}axis").set_major_locator(MaxNLocator(integer=True))
 
 
 def fit_scale(ax: "Axes", low: Any, high: Any, axis: str = "x", beyond: float = 30.0) -> None:
@@ -167,3 +242,22 @@ def fit_scale(ax: "Axes", low: Any, high: Any, axis: str = "x", beyond: float = 
         own.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         own.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         own.set_minor_formatter(NullFormatter())
+
+
+def powers_in_labels(figure: "Figure") -> None:
+    """Put the power of ten of an axis into the unit of its label: it would stand next to it."""
+    from matplotlib.ticker import ScalarFormatter
+
+    for ax in figure.get_axes():
+        for own in (ax.xaxis, ax.yaxis):
+            form, label = own.get_major_formatter(), own.get_label_text()
+            if not isinstance(form, ScalarFormatter) or not label:
+                continue
+            form.format_ticks(own.get_majorticklocs().tolist())
+            if form.get_offset():
+                power = math.floor(math.log10(np.abs(own.get_view_interval()).max()))
+                form.set_powerlimits((power, power))  # fixed, as the label has it
+                own.get_offset_text().set_visible(False)
+                words, unit, rest = label.rpartition("[")
+                ten = f"$10^{{{power}}}$"
+                own.set_label_text(f"{words}[{ten} {rest}" if unit else f"{label} [{ten}]")

@@ -10,6 +10,7 @@ from fluidcc.results.export import scaled, with_unit
 
 DASH = "–"  # noqa: RUF001
 DIGITS = 5  # significant digits of a number, unless a table gives another number
+_ROUNDING = 1e-9  # of a number; a shorter interval is none
 
 Tone = Literal["good", "bad", "open", "bold", "plain"]
 
@@ -157,13 +158,17 @@ def percent(value: float | None) -> Number:
     return Number(None if value is None else round(100 * value, 2))
 
 
+def is_interval(value: Any, half: float | None) -> bool:
+    """Whether a number has an interval, of more than rounding: equal runs have none."""
+    return half is not None and math.isfinite(half) and half > _ROUNDING * abs(value)
+
+
 def number(value: Any, digits: int = DIGITS, half: float | None = None) -> str:
     """A number as text, with the half width of its interval; a dash if there is none."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
     shown = f"{value:.{digits}g}" if isinstance(value, float) else str(value)
-    interval = half is not None and math.isfinite(half)
-    return f"{shown} ± {float(f'{half:.2g}'):g}" if interval else shown
+    return f"{shown} ± {float(f'{half:.2g}'):g}" if is_interval(value, half) else shown
 
 
 def quantity(value: float | None, unit: str = "1") -> str:

@@ -59,7 +59,10 @@ def depends_on_step(trains: TrainRuns) -> str:
         error = trains.step_error["links"][name]["queue_mean"]
         if mean + error <= 1 or error <= _STEADY * mean:
             continue
-        why = f"links.{name}: twice the step changes the queue of {mean:.3g} by {error:.3g}"
+        why = (
+            f"links.{name}: with a step twice as long the mean queue of {mean:.3g} packets changes "
+            f"by {error:.3g}"
+        )
         chance = 2 * trains.step_ci95["links"][name]["queue_mean"]
         if not (math.isfinite(chance) and error <= _STEADY * mean + chance):
             return why
@@ -67,7 +70,10 @@ def depends_on_step(trains: TrainRuns) -> str:
         brought, squares = 2 * trains.step * rate, mean**2 + link["queue_var"]
         if squares < brought * mean:
             waits = f"{squares / mean:.3g}" if mean else "0"
-            return f"{why}, and brings {brought:.3g}; packets wait in shorter queues, of {waits}"
+            return (
+                f"{why}, and {brought:.3g} packets come in such a step; packets wait in shorter "
+                f"queues, of {waits}"
+            )
     return ""
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fluidcc.result import WIDTH, Result, View
-from fluidcc.results.axes import narrow, wrapped
+from fluidcc.results.axes import narrow, powers_in_labels, wrapped
 from fluidcc.results.export import network_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def plot(*results: Any, width: float = WIDTH) -> Figure:
     Parameters
     ----------
     results
-        What the verbs return, a sweep of it, or what `load_result` reads of a sweep.
+        What the verbs return, a sweep of it, or what `load_result` reads of a sweep or of samples
+        over time, of which the main quantities are drawn, of runs those of the first seed.
     width
         Of the picture [inch]: 7 for two columns of a page, 3.5 for one, where panels stand below
         each other.
@@ -77,6 +78,7 @@ def compose(results: Sequence[Any], width: float, net: "Network | None" = None) 
             lines = [*([title] if title != above else []), part.get_suptitle()]
             part.suptitle("\n".join(wrapped(line, width) for line in lines if line), fontsize=8)
             above = title
+        powers_in_labels(figure)
         for line in figure.findobj(Line2D):  # else C0, C1 ... are those at the time of saving
             line.set_color(to_rgba(line.get_color()))
     return figure
@@ -108,15 +110,15 @@ def style() -> AbstractContextManager[None]:
 
 def _view(result: Any) -> View:
     """How a result is drawn; raises TypeError for something that is no result."""
-    if isinstance(getattr(result, "attrs", None), dict) and "failed" in result:  # of a saved sweep
+    if isinstance(getattr(result, "attrs", None), dict) and hasattr(result, "data_vars"):
         return _view_of_saved(result)
     if not isinstance(result, Result):
         raise TypeError(f"plot: expected a result or a sweep, got {type(result).__name__}")
     return result.view
 
 
-class _SavedSweep(NamedTuple):
-    """What a view of a sweep needs of one that was saved."""
+class _Saved(NamedTuple):
+    """What a view of a sweep needs of one that was saved, or of samples over time."""
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]
@@ -125,11 +127,22 @@ class _SavedSweep(NamedTuple):
 
 
 def _view_of_saved(data: "xarray.Dataset") -> View:
-    """How the sweep is drawn whose `to_xarray` gave a dataset, as `load_result` reads it."""
+    """How a sweep or samples over time are drawn that `load_result` read as a data set; raises
+    TypeError for other results, with the command that draws them.
+    """
     from fluidcc.results.views.grids import SweepDataView
     from fluidcc.scenario.files import loads
 
-    paths, text = [str(dim) for dim in data["failed"].dims], data.attrs.get("scenario", "")
+    text, command = (data.attrs.get(name, "") for name in ("scenario", "command"))
+    if "failed" not in data and "time" not in data.dims:
+        again = f"`{command} --plot FILE.png`" if command.startswith("fluidcc ") else "its verb"
+        raise TypeError(
+            "plot: expected a result, or a file of a sweep or of samples over time; this file has "
+            f"the numbers of another result, without its picture: {again} draws it"
+        )
+    paths = [str(dim) for dim in data["failed"].dims] if "failed" in data else ["time"]
+    if "failed" not in data and "seed" in data.dims:
+        data = data.isel(seed=0)
     axes = {path: tuple(data[path].values.tolist()) for path in paths}
     units = {path: data[path].attrs.get("units", "1") for path in paths}
-    return SweepDataView(_SavedSweep(axes, units, data, loads(text) if text else None))
+    return SweepDataView(_Saved(axes, units, data, loads(text) if text else None))

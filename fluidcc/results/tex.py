@@ -20,6 +20,7 @@ from fluidcc.results.blocks import (
     Path,
     Span,
     Table,
+    is_interval,
     text,
 )
 from fluidcc.results.export import with_unit
@@ -206,12 +207,10 @@ def _number(value: float, digits: int = DIGITS, half: float | None = None) -> st
         return f"${value}$"
     if math.isinf(value):
         return r"$\infty$" if value > 0 else r"$-\infty$"
-    if half and math.isfinite(half):
+    if half is not None and is_interval(value, half):
         return _interval(value, half)
     mantissa, _, exponent = f"{value:.{digits}g}".partition("e")
-    error = r" \pm 0" if half == 0 else ""
-    power = _TIMES.format(int(exponent)) if exponent else ""
-    return f"${mantissa}{error}{power}$"
+    return f"${mantissa}{_TIMES.format(int(exponent)) if exponent else ''}$"
 
 
 def _interval(value: float, half: float) -> str:

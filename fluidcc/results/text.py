@@ -64,9 +64,11 @@ def printed(
             where.print(f"… and {left} more rows: {rest}")
 
 
-def show(result: Result) -> None:
-    """Print all tables of a result where results are printed."""
-    printed(result.tables(), console(), rest=_IN_FILE)
+def show(result: Result) -> list[str]:
+    """Print all tables of a result where results are printed; gives its lines that are no table."""
+    blocks = result.tables()
+    printed(blocks, console(), rest=_IN_FILE)
+    return [block.text for block in blocks if isinstance(block, Line)]
 
 
 def text(shown: Iterable[Block]) -> str:

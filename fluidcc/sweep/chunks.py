@@ -30,6 +30,7 @@ from fluidcc.sweep.store import (
     Folder,
     InMemory,
     check,
+    differences,
     is_busy,
     manifest_in,
     missing_blocks,
@@ -235,7 +236,14 @@ class SweepStatus:
 
     def check(self, net: Network, grid: Grid, verb: Callable[..., Any]) -> None:
         """Raise ValueError with the differences if the folder has another sweep than this."""
-        check(self.folder, _require_manifest(self.folder), _prepare_job(net, grid, verb, "")[1])
+        check(self.folder, *self._both(net, grid, verb))
+
+    def asks_another(self, net: Network, grid: Grid, verb: Callable[..., Any]) -> bool:
+        """Whether the folder has a sweep that asks for something else, by whatever code."""
+        return not {"code", "laws"}.issuperset(differences(*self._both(net, grid, verb)))
+
+    def _both(self, net: Network, grid: Grid, verb: Callable[..., Any]) -> tuple[Any, Any]:
+        return _require_manifest(self.folder), _prepare_job(net, grid, verb, "")[1]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -195,10 +195,14 @@ def _has_form(manifest: Any) -> bool:
     )
 
 
+def differences(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """In which parts the `known` sweep is not the `wanted` one."""
+    return [k for k, v in wanted["sweep"].items() if known["sweep"].get(k) != v]
+
+
 def check(path: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Raise ValueError with the differences if the `known` sweep is not the `wanted` one."""
-    parts = [k for k, v in wanted["sweep"].items() if known["sweep"].get(k) != v]
-    if parts:
+    if parts := differences(known, wanted):
         words = {"code": "the versions of the code", "laws": "the text of user-defined laws"}
         named = ", ".join(words.get(part, f"the {part}") for part in parts)
         raise ValueError(

@@ -124,8 +124,8 @@ class _Process:
     """A process with its executor."""
 
     def __init__(self, pickled: bytes, workers: int) -> None:
-        self.executor = ProcessPoolExecutor(1, mp_context=_SPAWN)
         with _environment(workers):
+            self.executor = ProcessPoolExecutor(1, mp_context=_SPAWN)
             self.ready = self.executor.submit(_begin, pickled)
         (self._process,) = self.executor._processes.values()
 
@@ -145,6 +145,8 @@ def _environment(workers: int) -> Iterator[None]:
     defaults: dict[str, str] = dict.fromkeys(_LIBRARIES, "1")
     defaults["FLUIDCC_THREADS"] = str(max(1, processors() // workers))
     defaults["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.75 / workers:.3f}"  # of an accelerator
+    # the tracker that frees semaphores of a killed sweep would warn that it does
+    defaults["PYTHONWARNINGS"] = "ignore::UserWarning:multiprocessing.resource_tracker"
     added = {name: text for name, text in defaults.items() if name not in os.environ}
     os.environ.update(added)
     try:

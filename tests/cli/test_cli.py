@@ -176,6 +176,40 @@ def test_a_sweep_is_written_and_taken_up_again(run, tmp_path):
     assert code == 2 and "has another sweep, which differs from this one in the verb" in err
 
 
+def test_another_sweep_may_be_written_to_the_same_file(run, tmp_path):
+    """The chunks of the earlier one, which is finished, are kept in a folder that is named."""
+    words = ("sweep", "equilibrium", SLOW, "--workers", "0", "--out", "q.tex")
+    assert run(*words, "--over", "flow.n=40,50")[::2] == (0, "")
+    code, _, err = run(*words, "--over", "flow.n=60,70")
+    assert code == 0 and "kept: the chunks of the earlier sweep" in err
+    assert "are in 'q.tex.sweep.1'" in err
+    assert "60" in (tmp_path / "q.tex").read_text()
+    assert fc.sweep_status(tmp_path / "q.tex.sweep.1").done == 2
+    assert run(*words, "--over", "flow.n=60,70")[::2] == (0, "")
+    next((tmp_path / "q.tex.sweep").glob("chunk-*.nc")).unlink()
+    code, _, err = run(*words, "--over", "flow.n=80,90")
+    assert code == 2 and "has another sweep" in err  # which is not finished
+
+
+def test_notes_on_the_fluid_model_are_of_its_results_and_quiet_has_none(run, tmp_path):
+    text = fc.dumps(fc.replace(fc.load(SLOW), {"flow.sender.delayed_acks": True}))
+    (tmp_path / "mine.toml").write_text(text)
+    said = "its delayed ACKs halve the growth in the fluid"
+    assert said in run("equilibrium", "mine.toml")[1]
+    assert said in run("window-distribution", "mine.toml")[2]
+    assert run("window-distribution", "mine.toml", "--quiet")[2] == ""
+    for verb in ("packets", "trains"):
+        _, out, err = run(verb, "mine.toml", "--until", "2", "--seeds", "1")
+        assert "fluid" not in out + err
+
+
+def test_equal_runs_have_no_interval(run):
+    """Droptail and flows that start at once leave nothing to chance."""
+    changes = ("--set", 'link.queue={law="droptail"}', "--set", "flow.n=2")
+    _, out, _ = run("packets", SLOW, *changes, "--until", "3", "--seeds", "2")
+    assert "±" not in out.partition("Links")[2] and "a mean alone if all runs agree" in out
+
+
 def test_failed_points_are_named(run, tmp_path):
     words = ("sweep", "stability", SLOW, "--over", "link.queue.min_th=150,800", "--workers", "0")
     words += "--over", "link.queue.p_max=0.0001,0.1"
@@ -310,12 +344,15 @@ def test_a_failed_point_is_named_and_the_others_go_on(run, tmp_path):
 
 def test_an_answer_that_fails_its_own_check_is_a_failed_point(run):
     """Any signal holds AVQ that aims at all of the link: the one found is not at rest."""
-    words = ("equilibrium", "kunniyur2001/avq", "--set", "link.queue.gamma=1", "--json")
-    code, out, err = run(*words)
+    words = ("equilibrium", "kunniyur2001/avq", "--set", "link.queue.gamma=1")
+    code, out, err = run(*words, "--json")
     (found,) = json.loads(out)["points"]
     assert code == 3 and found["status"] == "undetermined"
     assert found["links"]["bottleneck"]["queue"] is None
     assert "equations of motion are not at rest" in found["message"] and found["message"] in err
+    code, out, err = run(*words)
+    assert code == 3 and "equations of motion are not at rest" in out
+    assert err == "failed: no answer, for the reason in the output\n"  # where it is printed once
 
 
 def test_an_interrupt_keeps_what_is_finished(run, monkeypatch):

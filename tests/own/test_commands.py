@@ -489,7 +489,7 @@ def on_ack(self, s, ack):
     return ack.count * ops.minimum(gain, self.far)
 
 def on_mark(self, s, ack):
-    return -ops.where(s > self.w_low, 0.25, 0.5) * s
+    return -ops.where(s > self.w_low, 0.25, 0.5) * ops.minimum(s, 1.0 * s)
 """
 
 
@@ -532,8 +532,12 @@ def test_equilibria_lie_on_both_sides_of_a_branch_and_arms_never_taken_are_liste
         if "minimum" in text
     )  # fmt: skip
     head, *arms = found.why.splitlines()
-    assert head.startswith("5 of 6 arms")
-    assert arms == [f"line {line}, `ops.minimum(gain, self.far)`: never the second number"]
+    assert head.startswith("5 of 8 arms")
+    equal = "the first number and the second were always equal"
+    assert arms == [
+        f"line {line}, `ops.minimum(gain, self.far)`: never the second number",
+        f"line {line + 3}, `ops.minimum(s, 1.0 * s)`: {equal}",
+    ]
 
 
 def test_packets_that_contradict_the_recommended_level_fail():
@@ -549,7 +553,7 @@ LAWS = {  # what is found of equilibrium and packets, and words of the reason
     "scalable": ("ok", "ok", "equilibrium regular"),
     "cubic_target": ("ok", "ok", "equilibrium regular"),
     "vegas": ("not applicable", "ok", "queues from 20 to 40 packets"),
-    "codel": ("undetermined", "ok", "memory of links.bottleneck.queue still changes"),
+    "codel": ("undetermined", "ok", "memory count of links.bottleneck.queue still changes"),
     "rate": ("ok", "ok", "equilibrium regular"),
 }
 

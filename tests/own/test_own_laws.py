@@ -295,7 +295,9 @@ def test_a_population_that_its_steps_do_not_resolve_is_refused():
              "link.capacity": "100 Gbit/s", "flow.feedback": "loss", "model.closure": "population",
              "model.rates": "ack"}  # fmt: skip
     rest = fc.equilibrium(fc.replace(fc.load(SLOW), lossy))
-    assert rest.status == "undetermined" and "grid of windows leaves an error" in rest.message
+    assert (
+        rest.status == "undetermined" and "distribution of windows is not resolved" in rest.message
+    )
 
 
 def test_vegas_has_all_equilibria_between_its_thresholds():
@@ -321,8 +323,9 @@ def test_a_rule_that_jumps_at_rest_is_named_and_its_trajectory_ends():
     jump = 2 / (flows.rtt[0] + queue / link.capacity)
     rest = fc.equilibrium(net)
     assert rest.status == "undetermined"
-    said = f"a rule of flows.tcp jumps at the queue found ({queue:g} packets), by {jump:.3g} per s"
-    assert said in rest.message
+    said = f"a rule of flows.tcp jumps at the queue found ({queue:g} packets): the window of "
+    assert f"{said}flows.tcp changes by {jump:.3g} packet/s more" in rest.message
+    assert "next: `fluidcc cycle`" in rest.message  # the next step
     run = fc.simulate(net, until=30.0)
     assert run.status.name == "ok"
     late = run.links["bottleneck"].queue[run.time > 20]
@@ -339,7 +342,8 @@ def test_a_queue_law_whose_memory_moves_has_no_equilibrium_at_any_level():
     for closure in ("mean", "population"):
         rest = fc.equilibrium(fc.replace(net, {"model.closure": closure}))
         assert rest.status == "undetermined"
-        assert "memory of links.bottleneck.queue still changes" in rest.message
+        assert "memory count of links.bottleneck.queue still changes by" in rest.message
+        assert "next: `fluidcc simulate` or `packets`" in rest.message
 
 
 def test_a_jump_that_a_law_does_not_name_ends_a_trajectory_with_the_remedies():

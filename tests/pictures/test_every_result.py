@@ -133,6 +133,92 @@ def test_a_sweep_of_comparisons_has_all_levels_in_one_panel():
         assert shown["population"] == pytest.approx([row.population for row in rows])
 
 
+LINK = """
+[links.bottleneck]
+capacity = "10 Mbit/s"
+packet_size = "1000 B"
+buffer = "100 packet"
+queue = { law = "droptail" }
+[flows.tcp]
+n = 3
+rtt = "40 ms"
+window = { law = "newreno" }
+"""
+
+
+def _words(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_changes_of_a_link_are_marked_at_their_times():
+    schedule = 'schedule = [{ at = "4 s", capacity = "5 Mbit/s", delay = "30 ms" }]\n[flows.tcp]'
+    net = fc.loads(LINK.replace("[flows.tcp]", schedule))
+    runs = fc.simulate_packets(net, until=8, warmup=1, seeds=(1,), sample=0.05)
+    for ax in fc.plot(runs).get_axes():
+        assert _words(ax) == ["5 Mbit/s, 30 ms"] and ax.texts[0].xy[0] == 4.0
+        assert any(list(line.get_xdata()) == [4.0, 4.0] for line in ax.get_lines())
+
+
+def test_peaks_that_leave_the_picture_are_named():
+    """Slow start takes the first of ten flows far above the windows that it has later."""
+    net = fc.load("durresi2001/ten_tail_59ms")
+    runs = fc.simulate_packets(net, until=20, warmup=10, seeds=(1,), sample=0.05)
+    windows = fc.plot(runs).get_axes()[1]
+    run = runs.series.isel(seed=0)
+    late = float(run.group_window.where(run.time >= 10).max())
+    peak = float(run.group_window.max())
+    assert peak > 4 * late and windows.get_ylim() == pytest.approx((0, 1.3 * late))
+    assert _words(windows) == [f"up to {peak:.4g}"]
+
+
+def test_axes_have_whole_ticks_for_counts_powers_in_units_and_no_panels_of_zeros():
+    swept = fc.sweep(NET, {"flow.n": [58, 59, 60]}, fc.stability)
+    assert swept.points[0].result.unstable == 0
+    figure = fc.plot(swept)
+    labels = [ax.get_ylabel() for ax in figure.get_axes()]
+    assert "Unstable roots" not in labels and "Growth rate [1/s]" in labels
+    assert "0 at all points: Unstable roots" in figure.subfigs[0].get_suptitle()
+    assert all(tick == round(tick) for tick in figure.get_axes()[-1].get_xticks())
+    few = fc.sweep(NET, {"flow.n": [1, 2]}, fc.equilibrium)
+    figure = fc.plot(few)
+    ax = next(a for a in figure.get_axes() if "Mark probability" in a.get_ylabel())
+    assert ax.get_ylabel().endswith("[$10^{-5}$]") and not ax.yaxis.get_offset_text().get_visible()
+    shown = few.points[1].result.links["bottleneck"].mark_probability
+    low, high = ax.get_ylim()
+    assert low < shown < high
+    figure.draw_without_rendering()
+    tick = ax.yaxis.get_major_ticks()[-1]
+    assert f"{{{1e5 * tick.get_loc():.1f}}}" in tick.label1.get_text()
+
+
+def test_intervals_of_what_is_not_negative_end_at_zero():
+    verb = functools.partial(fc.simulate_packets, until=3, warmup=1, seeds=(1, 2))
+    swept = fc.sweep(fc.load("misra2003/mixed"), {"flows.mod.n": [2, 10]}, verb)
+    halves = [p.result.ci95["flows"]["mod"]["goodput"] for p in swept.points]
+    means = [p.result.mean["flows"]["mod"]["goodput"] for p in swept.points]
+    assert any(half > mean for half, mean in zip(halves, means, strict=True))
+    for ax in fc.plot(swept).get_axes():
+        for bars in (b for c in ax.containers for b in c[2]):
+            assert all(segment[:, 1].min() >= 0 for segment in bars.get_segments())
+
+
+def test_saved_samples_are_drawn_and_other_files_name_the_command(tmp_path):
+    run, rest = made("Trajectory"), made("Equilibrium")
+    run.save(tmp_path / "run.nc")
+    figure = fc.plot(fc.load_result(tmp_path / "run.nc"))
+    (ax,) = (a for a in figure.get_axes() if a.get_ylabel().startswith("Queue $q$"))
+    (line,) = ax.get_lines()
+    assert np.array_equal(line.get_ydata(), run.links["bottleneck"].queue)
+    data = rest.to_xarray().assign_attrs(command="fluidcc equilibrium mine.toml")
+    with pytest.raises(TypeError, match=r"`fluidcc equilibrium mine\.toml --plot FILE\.png` draws"):
+        fc.plot(data)
+
+
+def test_a_cycle_that_is_none_has_no_picture():
+    with pytest.raises(ValueError, match="no picture: no cycle"):
+        fc.plot(fc.cycle(fc.load("hollot2001/slow")))
+
+
 def test_fonts_are_embedded_as_truetype():
     file = io.BytesIO()
     with fc.style():

@@ -12,7 +12,6 @@ from fluidcc.results.axes import (
     PALE,
     axis_label,
     fit_scale,
-    legend,
     legend_above,
     over_time,
     parameter_axis,
@@ -32,6 +31,7 @@ from fluidcc.results.blocks import (
     table,
     verdict,
 )
+from fluidcc.results.export import scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -77,9 +77,14 @@ class CycleView(View):
             return [verdict(None, cycle.message)]
         word = {True: "stable", False: "unstable", None: "stability not known"}[cycle.stable]
         head = f"Cycle: {word}, period {quantity(cycle.period, 's')}, found {_FOUND[cycle.status]}"
+        turn = quantity(2 * math.pi / cycle.period, "rad/s")
+        frequency = (
+            f"frequency {turn}, of the finished oscillation; a small one has that of the rightmost "
+            "root (fluidcc stability)"
+        )
         flows = {name: group.window for name, group in cycle.flows.items()}
         ends = _extremes(cycle.links, flows, cycle.states)
-        out = [verdict(cycle.stable, head), *lines(cycle.message), ends]
+        out = [verdict(cycle.stable, head), *lines(frequency, cycle.message), ends]
         if cycle.floquet:
             multipliers = table("Floquet multipliers", "real", "imaginary", "modulus")
             for mu in cycle.floquet[:_SHOWN]:
@@ -96,23 +101,23 @@ class CycleView(View):
     def draw(self, figure: "SubFigure") -> None:
         """One period: queues and averages above, windows below; or the states of an equation."""
         cycle = self.found
-        above, below = over_time(figure)
+        if cycle.period is None:
+            raise ValueError(f"no picture: {cycle.message}")
+        scale, unit = scaled([cycle.period], "s")
+        above, below = over_time(figure, unit)
+        time, course = np.zeros(0), {}
         if cycle.course is not None:
-            for name, values in cycle.course.values.items():
-                ax = below if name.partition("[")[0].endswith(".window") else above
-                style = "--" if name.endswith(".average") else "-"
-                ax.plot(cycle.course.time, values, style, label=name)
-        title = (
-            "no cycle"
-            if cycle.period is None
-            else f"period {cycle.period:.5g} s, found {_FOUND[cycle.status]}"
-        )
-        above.set(title=title)
+            time, course = cycle.course.time / scale, cycle.course.values
+        for name, values in course.items():
+            ax = below if name.partition("[")[0].endswith(".window") else above
+            average = name.endswith(".average")
+            if not (average and np.array_equal(values, course[f"{name[:-7]}queue"])):
+                ax.plot(time, values, "--" if average else "-", label=name)
+        figure.suptitle(f"period {quantity(cycle.period, 's')}, found {_FOUND[cycle.status]}")
         if not cycle.links:
             above.set(ylabel="state")
         for ax in (above, below):
-            if ax.get_lines():
-                legend(ax, 3)
+            legend_above(ax)
 
 
 class CyclesView(View):

@@ -23,9 +23,9 @@ from fluidcc.results.axes import (
     fit_scale,
     from_zero,
     is_narrow,
-    legend,
     legend_above,
     parameter_axis,
+    tied,
     width_of,
     wrapped,
 )
@@ -127,16 +127,16 @@ class EquilibriumView(View):
             for ax, key in zip(axes, ("rate", "window"), strict=True):
                 mark = MARKERS[k % len(MARKERS)]
                 ax.plot(1000 * np.asarray(group.rtt), getattr(group, key), mark, label=name)
-        queues = ", ".join(
-            f"{name} {v.queue:.4g} packets, {1e3 * v.queueing_delay:.4g} ms"
+        queues = "; ".join(
+            tied(f"{name} {v.queue:.4g} packets, {1e3 * v.queueing_delay:.4g} ms")
             for name, v in self.found.links.items()
         )
         status = "" if self.found.status == "regular" else f"{self.found.status}; "
         figure.suptitle(f"{status}queue and its delay: {queues}")
         for ax, label in zip(axes, ("rate of a flow [packet/s]", "window [packet]"), strict=True):
             ax.set(xlabel="round trip [ms]", ylabel=label)
+            legend_above(ax)
         from_zero(*axes)
-        axes[0].legend()
 
 
 class FluctuationsView(View):
@@ -155,7 +155,12 @@ class FluctuationsView(View):
         """Links and groups of flows."""
         found = self.found
         first = verdict(found.status == "regular", f"Fluctuations: {explained(found)}")
-        distance = lines(f"distance of the loop gain from -1, critical: {number(found.margin, 3)}")
+        distance = lines(
+            f"distance of the loop gain from -1, critical: {number(found.margin, 3)}",
+            f"queues fluctuate most at {number(found.frequency, 3)} rad/s, the peak of their "
+            "spectrum under random marks: neither a crossover nor a root of the loop"
+            if found.status == "regular" else "",
+        )  # fmt: skip
         links = table(
             "Links", "link", *known("links", "queue", "queue_std"), "5 %", "50 %", "95 %",
             ("queueing_delay", "ms"), ("queueing_delay_95", "ms"), "idle",
@@ -200,13 +205,13 @@ class FluctuationsView(View):
             low, high = (max(queue.mean + k * queue.std, 0.0) for k in (-3.0, 3.0))
             q = np.linspace(low, high, 200)
             below = [NormalDist(queue.mean, queue.std).cdf(v) for v in q]
-            share.plot(q, below, label=name)
+            share.plot(q, below, label=name if len(found.density) > 1 else None)
             ends = queue.quantiles[0.05], queue.quantiles[0.95]
             share.axvspan(*ends, alpha=PALE, label="5 to 95 % of the time")
         drawn = [found.links[name] for name in found.density]
         add_delay(share, ((v.queue.mean, v.queueing_delay.mean) for v in drawn), "x")
         share.set(xlabel="queue [packet]", ylabel="share of the time below [1]", ylim=(0, 1))
-        share.legend(loc="lower right")
+        share.legend(loc="lower right")  # the delay is above
         legend_above(spectrum)
 
 
@@ -236,7 +241,7 @@ def _named(name: str, value: Any) -> list[tuple[str, Any]]:
 
 
 _SHOWN = 8  # roots
-_VIEW = ((-2.2, 1.4), (-1.9, 2.6))  # of the Nyquist plot: the margins, and the legend above them
+_VIEW = ((-2.2, 1.4), (-1.9, 1.9))  # of the Nyquist plot
 
 
 ROOT = ("unstable", "root_real", "frequency")
@@ -286,7 +291,8 @@ def margin_table(result: Any) -> list[Block]:
     """Margins with the frequencies of their crossovers; the gain margin in decibels too."""
     if result.unstable is None:
         return []
-    margins, gain = table("Margins", "margin", "value", ("at", "rad/s")), result.gain_margin
+    title, gain = "Margins, at the crossovers of the loop gain", result.gain_margin
+    margins = table(title, "margin", "value", ("at", "rad/s"))
     crossover = Number(result.gain_crossover)
     factor = DASH if gain is None else f"{number(gain)} ({number(float(decibels(gain)), 3)} dB)"
     margins.add_row("gain", factor, Number(result.phase_crossover))
@@ -312,7 +318,8 @@ class StabilityView(View):
     def tables(self, rows: int | None = None) -> list[Block]:
         """The verdict, margins and rightmost roots."""
         result = self.found
-        roots = table("Rightmost roots", ("real", "1/s"), ("imaginary", "rad/s"), ("period", "s"))
+        title = "Rightmost roots, of small deviations from the equilibrium"
+        roots = table(title, ("real", "1/s"), ("imaginary", "rad/s"), ("period", "s"))
         for s in map(complex, result.roots[:_SHOWN]):
             roots.add_row(Number(s.real, 8), Number(s.imag, 8), period(s.imag))
         shown = [roots] if len(result.roots) else []
@@ -342,18 +349,19 @@ class StabilityView(View):
 
 
 def _roots(ax: "Axes", result: Any) -> None:
+    verdicts = {True: "stable", False: f"unstable, {result.unstable} roots", None: "undetermined"}
+    proof = "certified" if result.certified else "not certified"
     ax.axvline(0, color="0.4", linewidth=0.8)
+    ax.plot([], [], " ", label=f"{verdicts[result.stable]} ({proof})")
     for colour, mark, unstable in (("C0", "x", False), ("C1", "+", True)):
         roots = [complex(s) for s in result.roots if (s.real > 0) == unstable]
         word = "unstable roots" if unstable else "stable roots"
         if roots:
             x, y = [s.real for s in roots], [s.imag for s in roots]
             ax.plot(x, y, mark, color=colour, markersize=6, label=word)
-    verdicts = {True: "stable", False: f"unstable, {result.unstable} roots", None: "undetermined"}
-    proof = "certified" if result.certified else "not certified"
-    ax.set(title=f"{verdicts[result.stable]} ({proof})", xlabel="real part [1/s]")
+    ax.set(xlabel="real part [1/s]")
     ax.set(ylabel="imaginary part [rad/s]")
-    legend(ax)
+    legend_above(ax)
 
 
 def draw_nyquist(ax: "Axes", result: Any, curves: Sequence[LoopCurve]) -> None:
@@ -432,8 +440,7 @@ class FrequencyResponseView(View):
             ax.axhline(level, color="0.4", linewidth=0.8)
         _mark_bode(size, phase, result)
         for ax in (size, phase):
-            if ax.get_legend_handles_labels()[0]:
-                legend(ax, loc="lower left", fontsize=6)
+            legend_above(ax)
         draw_nyquist(
             figure.add_subplot(grid[2:, 0] if narrow else grid[:, 1]), result, [*curves.values()]
         )

@@ -1,6 +1,7 @@
 """Views of results over grids: sweeps and stability maps."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,13 +11,17 @@ from fluidcc.quantities import SHARES, TABLE, at_share, name_at
 from fluidcc.result import LISTED, Result, View
 from fluidcc.results.axes import (
     MARKERS,
+    PALE,
     STABLE,
     ParameterAxis,
     are_numbers,
     fit_scale,
+    from_zero,
+    interval_bars,
     is_narrow,
     legend_above,
     parameter_axis,
+    whole_ticks,
     width_of,
     wrapped,
 )
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
 _FEW = 4  # most numbers per point along another dimension that have a column each
 _HIDDEN = ("failed", "message")  # variables of points that are reported elsewhere
 _MOST = 8  # panels
+_MANY = 40  # points of a line that has no markers
 _HEIGHT, _TALL = 1.7, 3.0  # of a panel and of a map [inch]
 _FLAGS = ("failed", "stable", "certified", "proven")
 _MAP = ("root_real", "stable")
@@ -52,9 +58,9 @@ _FIRST = (
     "queue", "queueing_delay", "mark_probability", "utilization", "window", "root_real",
     "unstable", "phase_margin", "gain_margin", "delay_margin", "period", "window_mean",
     "window_bias", "link_utilization", "link_queue_mean", "group_goodput", "group_window_mean",
-    "fluid", "trains", "packets",
+    "fluid", "trains", "packets", "link_queue", "group_window", "group_goodput_sampled",
 )  # fmt: skip
-"""Variables of sweeps in chunks that are drawn; without any of these, all numeric ones."""
+"""Variables of data sets that are drawn; without any of these, all numeric ones."""
 
 
 class Panel(NamedTuple):
@@ -83,7 +89,7 @@ class SweepView(View):
     @property
     def size(self) -> Any:
         """Two panels per row, one for each quantity."""
-        return _HEIGHT * math.ceil(len(self._panels()) / 2) + 0.5, 2
+        return _HEIGHT * math.ceil(len(self._drawn()[0]) / 2) + 0.5, 2
 
     @classmethod
     def columns(
@@ -107,9 +113,8 @@ class SweepView(View):
         """The axis of a parameter of the grid."""
         found = self.found
         sized = any(other.endswith("packet_size") for other in found.axes)
-        return parameter_axis(
-            None if sized else found.net, path, found.units[path], found.axes[path]
-        )
+        net = None if sized or path == "time" else found.net
+        return parameter_axis(net, path, found.units[path], found.axes[path])
 
     def _levels(self, point: Any) -> dict[str, dict[str, Measured]]:
         """The numbers of a point by quantity and level of description; none if it failed."""
@@ -193,6 +198,17 @@ class SweepView(View):
             raise TypeError("a sweep without numbers that go along its axes has no picture")
         return out
 
+    def _drawn(self) -> tuple[dict[str, dict[str, Panel]], list[str]]:
+        """The quantities that are drawn, and those that are 0 at all points, which a line names."""
+        panels = self._panels()
+        zero = [
+            name for name, levels in panels.items()
+            if not any(np.any(np.nan_to_num(panel.values)) for panel in levels.values())
+        ]  # fmt: skip
+        if len(zero) == len(panels):
+            return panels, []
+        return {name: levels for name, levels in panels.items() if name not in zero}, zero
+
     def _line_label(self, others: list[str], line: int) -> str:
         """Values of the other parameters on a line of the picture, with units."""
         if not others:
@@ -211,7 +227,7 @@ class SweepView(View):
         """Each quantity over the last axis; one line for each value of the others and each level
         of description.
         """
-        sweep, panels = self.found, self._panels()
+        sweep, (panels, zero) = self.found, self._drawn()
         *others, along = sweep.axes
         axis = self._axis(along)
         x = axis.values(sweep.axes[along])
@@ -229,11 +245,24 @@ class SweepView(View):
                     own = {"color": colour, "linestyle": style} if level and not others else {}
                     own |= {"color": f"C{k}", "linestyle": style} if level and others else {}
                     label = ", ".join(filter(None, [self._line_label(others, k), level]))
+                    bars = interval_bars(line, half)
+                    if len(x) > _MANY:
+                        pale = {"color": own.get("color", f"C{k}"), "alpha": PALE}
+                        ax.fill_between(x, line - bars[0], line + bars[1], **pale)
+                        ax.plot(x, line, label=label or None, **own)
+                        continue
                     ax.errorbar(
-                        x, line, yerr=None if np.isnan(half).all() else half, label=label or None,
+                        x, line, yerr=None if np.isnan(half).all() else bars, label=label or None,
                         marker=mark if level else MARKERS[k % len(MARKERS)], **own,
                     )  # fmt: skip
             ax.set(ylabel=wrapped(quantity_label(name, unit), _HEIGHT - 0.3))
+            if np.ptp(known := [v for v in known if v is not None and np.isfinite(v)] or [0]) == 0:
+                from_zero(ax)
+            whole_ticks(ax, "y", known)
+            if len(x) > _MANY:
+                ax.margins(x=0)
+            if are_numbers(x):
+                whole_ticks(ax, "x", x)
             fit_scale(ax, x[0], x[-1])
         for ax in axes[len(panels) :]:
             ax.set_visible(False)
@@ -241,8 +270,10 @@ class SweepView(View):
             ax.set(xlabel=wrapped(axis.label, width_of(ax)))
             ax.xaxis.set_tick_params(labelbottom=True)
         every = [panel for levels in panels.values() for panel in levels.values()]
-        if any(np.isfinite(panel.halves).any() for panel in every):
-            figure.suptitle(self._interval())
+        said = [self._interval()] if any(np.isfinite(p.halves).any() for p in every) else []
+        if zero:
+            said.append(f"0 at all points: {', '.join(quantity_label(name, '1') for name in zero)}")
+        figure.suptitle("; ".join(said))
         legend_above(axes[0])
 
 
@@ -321,7 +352,8 @@ class SweepDataView(SweepView):
         ]
         numeric = [name for name in numeric if name not in _FLAGS]
         out: dict[str, dict[str, Panel]] = {}
-        for name in [name for name in _FIRST if name in numeric] or numeric:
+        first = [n for k in _FIRST for n in numeric if n == k or re.fullmatch(rf"\w+\.\w+\.{k}", n)]
+        for name in first or numeric:
             for column, panel in _over_seeds(data[name], axes):
                 out[column] = {"": panel}
         if not out:

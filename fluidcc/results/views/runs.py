@@ -16,12 +16,14 @@ from fluidcc.results.axes import (
     abreast,
     add_delay,
     axis_label,
+    cut_peaks,
     fit_scale,
     from_zero,
-    from_zero_late,
+    interval_bars,
     is_narrow,
-    legend,
     legend_above,
+    mark_changes,
+    name_ticks,
     over_time,
     width_of,
     wrapped,
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
 _LINES = 7  # most components of a solution, or classes of transfers, in a picture
 _ROW = 4  # panels that take two rows
 _THIN = 30  # most flows of a group with a line
+_FLOWS = ("5 to 95 % of the flows", (0.05, 0.95))  # with a band, in words and as shares
+_OVER_TIME = 2.0  # inch
+_SETTLED = 1 / 3  # of a trajectory, after which earlier peaks are cut
 _BANDS = {"p50": "median", "p5": "5 to 95 %", "p95": "", "p99": "to 99 %", "p99_9": "to 99.9 %"}
 
 
@@ -100,25 +105,40 @@ class TrajectoryView(View):
             mean = np.average(group.window, axis=1, weights=group.n)
             _windows_over(below, k, name, result.time, group.window, mean)
         add_delay(above, ((link.queue, link.queueing_delay) for link in result.links.values()))
-        legend(above, 2)
-        legend(below, 3)
+        cut_peaks(below, _SETTLED * float(result.time[-1]))
+        for ax in (above, below):
+            legend_above(ax)
+
+
+def _line(k: int) -> dict[str, Any]:
+    """Colour and dashes of the k-th line of the house style."""
+    from matplotlib import rcParams
+
+    cycle = [*rcParams["axes.prop_cycle"]]
+    return {"color": f"C{k}", "linestyle": cycle[k % len(cycle)]["linestyle"]}
 
 
 def _queue_over(ax: "Axes", k: int, name: str, time: Any, queue: Any, average: Any) -> None:
     """A queue over time, and its average if that differs."""
-    ax.plot(time, queue, color=f"C{k}", linewidth=0.9, label=f"{name}: queue")
+    ax.plot(time, queue, linewidth=0.9, label=f"{name}: queue", **_line(k))
     if not np.array_equal(average, queue):
         ax.plot(time, average, "--", color="0.2", linewidth=1, label=f"{name}: average")
 
 
-def _windows_over(ax: "Axes", k: int, name: str, time: Any, windows: Any, mean: Any) -> None:
-    """The mean window of a group over time, and the range of its windows (T, m) if known."""
+def _windows_over(
+    ax: "Axes", k: int, name: str, time: Any, windows: Any, mean: Any,
+    of: str = "all round trips", shares: tuple[float, float] = (0.0, 1.0),
+) -> None:  # fmt: skip
+    """The mean window of a group over time, and the range of its windows (T, m) if known, or that
+    between two shares of them.
+    """
     known = ~np.isnan(windows).all(axis=1)
-    low, high = np.nanmin(windows[known], axis=1), np.nanmax(windows[known], axis=1)
-    # the edge keeps peaks visible that are narrower than a pixel
-    edge = {"color": f"C{k}", "alpha": PALE, "linewidth": 0.3}
-    ax.fill_between(time[known], low, high, **edge)
-    ax.plot(time, mean, color=f"C{k}", label=f"{name}: mean")
+    low, high = np.nanquantile(windows[known], shares, axis=1)
+    if np.any(high > low):
+        # the edge keeps peaks visible that are narrower than a pixel
+        edge = {"color": f"C{k}", "alpha": PALE, "linewidth": 0.3}
+        ax.fill_between(time[known], low, high, label=f"{name}: {of}", **edge)
+    ax.plot(time, mean, label=f"{name}: mean", **_line(k))
 
 
 def _add_series(out: Table, name: str, series: np.ndarray) -> None:
@@ -175,8 +195,10 @@ class SolutionView(View):
         for name, values in lines[:_LINES]:
             ax.plot(solution.t, values, label=name)
         shown = f", {_LINES} of {len(lines)} components" if len(lines) > _LINES else ""
-        ax.set(title=f"{solution.message}{shown}", xlabel="time [s]", ylabel="state")
-        legend(ax, 4)
+        figure.suptitle(f"{solution.message}{shown}")
+        ax.set(xlabel="time [s]", ylabel="state")
+        ax.margins(x=0)
+        legend_above(ax)
 
 
 class PacketsView(View):
@@ -192,7 +214,7 @@ class PacketsView(View):
         if self.found.series is not None:
             return (4.0, 1)
         count = len(self._panels())
-        return (2.6, count) if count < _ROW else (5.2, 2)
+        return (3.0, count) if count < _ROW else (5.6, 2)
 
     def _means(self, kind: str, metric: str) -> list[Measured]:
         """Means of a metric with their intervals, for each link or group."""
@@ -204,6 +226,7 @@ class PacketsView(View):
         """Means over seeds with 95 % intervals."""
         result = self.found
         since = f"statistics from {number(result.warmup)} s: mean ± half width of the 95 % interval"
+        since += ", a mean alone if all runs agree" if len(result.seeds) > 1 else ""
         out = lines(result.message, since)
         for kind, title in (("links", "Links"), ("flows", "Flows")):
             metrics = table(title, "metric", "unit", *result.mean[kind])
@@ -259,7 +282,8 @@ class PacketsView(View):
         unit = quantities.units("packets", kind)[metric]
         unit, means = in_unit(unit, *self._means(kind, metric))
         values, halves = np.array([(mean.value, mean.half) for mean in means], float).T
-        ax.errorbar(list(self.found.mean[kind]), values, yerr=np.nan_to_num(halves), fmt="o")
+        ax.errorbar(range(len(values)), values, yerr=interval_bars(values, halves), fmt="o")
+        name_ticks(ax, list(self.found.mean[kind]))
         label = {"flows": "group of flows", "links": "link"}[kind]
         ax.set(xlabel=label, ylabel=with_unit(words, unit))
         ax.margins(x=0.3)
@@ -270,12 +294,13 @@ class PacketsView(View):
         marks = [self._means("links", f"queueing_delay_{p}") for p in _BANDS]
         unit, all_marks = in_unit("s", *(mark for row in marks for mark in row))
         values = np.array([mark.value for mark in all_marks], float).reshape(len(marks), -1)
-        names, (median, *ends) = list(self.found.mean["links"]), values
+        (median, *ends), places = values, range(values.shape[1])
+        name_ticks(ax, list(self.found.mean["links"]))
         labels = filter(None, list(_BANDS.values())[1:])
         bars = zip(itertools.pairwise(ends), (5, 3, 1), labels, strict=True)
         for (low, high), width, label in bars:
-            ax.vlines(names, low, high, color="C0", linewidth=width, alpha=0.5, label=label)
-        ax.plot(names, median, "o", color="C0", label=_BANDS["p50"])
+            ax.vlines(places, low, high, color="C0", linewidth=width, alpha=0.5, label=label)
+        ax.plot(places, median, "o", color="C0", label=_BANDS["p50"])
         ax.set(xlabel="link", ylabel=with_unit("queueing delay", unit))
         ax.margins(x=0.3)
         from_zero(ax)
@@ -297,7 +322,7 @@ class PacketsView(View):
             ax.ecdf(own, label=label)
         ax.set(xlabel="completion time [s]", ylabel="share of the transfers")
         fit_scale(ax, times.min(), times.max(), beyond=10.0)
-        legend(ax, 1, loc="lower right")
+        legend_above(ax)
 
     def _draw_series(self, figure: "SubFigure") -> None:
         """Queues and windows of the first run over time."""
@@ -312,12 +337,13 @@ class PacketsView(View):
         for k, name in enumerate(run.group.values):
             windows = run.flow_window.values[:, run.flow_group.values == name]
             mean = run.group_window.sel(group=name).values
-            below.plot(time, windows[:, :_THIN], color=f"C{k}", linewidth=0.4, alpha=0.4)
-            _windows_over(below, k, name, time, windows, mean)
-        from_zero(above)
-        from_zero_late(below, runs.warmup)
-        legend(above, 2)
-        legend(below, 3)
+            below.plot(time, windows[:, :_THIN], "-", color=f"C{k}", linewidth=0.4, alpha=0.4)
+            _windows_over(below, k, name, time, windows, mean, *_FLOWS)
+        from_zero(above, below)
+        cut_peaks(below, runs.warmup)
+        for ax in (above, below):
+            mark_changes(ax, runs.net, float(time[-1]))
+            legend_above(ax)
 
 
 class TrainsView(PacketsView):
@@ -330,7 +356,7 @@ class TrainsView(PacketsView):
         if self.found.step_error is None:
             return [first, *lines(f"Trains with a step of {step}"), *rest]
         errors = table(
-            f"Trains with a step of {step}; less runs of the same seeds with twice the step",
+            f"Trains with a step of {step}, less those of the same seeds with a step twice as long",
             "metric", "of", "unit", "difference",
         )  # fmt: skip
         others = (f"links.{name}" for name in ("queue_var", "mark_fraction", "drop_fraction"))
@@ -349,8 +375,9 @@ class TrainsView(PacketsView):
             ax.plot(run.time, run.link_number_in_system.sel(link=name), linewidth=0.9, label=name)
         figure.suptitle(f"seed {runs.seeds[0]} shown; {runs.message}")
         ax.set(xlabel="time [s]", ylabel=axis_label("links", "queue"))
+        ax.margins(x=0)
         from_zero(ax)
-        legend(ax, 3)
+        legend_above(ax)
 
 
 COLUMNS = {
@@ -366,8 +393,16 @@ _DIFFERENCES = {
 class ComparisonView(View):
     """The levels of description side by side."""
 
-    size = (7.0, 1.3)  # taller in a narrow picture
     heads = ("quantity", "unit", *COLUMNS, *(f"{level} *" for level in COLUMNS), "* - packets")
+
+    @property
+    def size(self) -> Any:
+        """Size of the panels over time and below; taller in a narrow picture."""
+        return 2 * _OVER_TIME + self._lower(), 1.3
+
+    def _lower(self) -> float:
+        """Height of the panel of differences [inch], which has a line for each quantity."""
+        return max(3.0, 1.0 + 0.15 * len(self.found.rows))
 
     def tables(self, rows: int | None = None) -> list[Block]:
         """All levels, the one to trust, and the validity warnings of the fluid model."""
@@ -433,7 +468,8 @@ class ComparisonView(View):
         above = [_queues] + [_windows] * bool(_courses(both))
         below = [_goodputs] + [_differences] * (both.packets is not None)
         count = 1 if narrow else len(below)
-        grid = figure.add_gridspec(len(above) + len(below) // count, count)
+        heights = [*(_OVER_TIME for _ in above), *(self._lower() for _ in below[::count])]
+        grid = figure.add_gridspec(len(heights), count, height_ratios=heights)
         shared = None
         for k, draw in enumerate(above):
             shared = figure.add_subplot(grid[k, :], sharex=shared)
@@ -475,10 +511,10 @@ def _queues(ax: "Axes", both: Any) -> None:
         for level, style in (("packets", "--"), ("trains", "-.")):
             mean, half = (getattr(row, field) for field in COLUMNS[level])
             if mean is not None:
-                half, colour = half or 0.0, _colour(k, level)
-                ax.fill_between(span, mean - half, mean + half, color=colour, alpha=2 * PALE)
-                label = f"{of}{level}, mean and 95 %"
+                colour, label = _colour(k, level), f"{of}{level}, mean and 95 %"
                 ax.plot(span, [mean, mean], style, color=colour, label=label)
+                place = span[1] - (0.02 if level == "trains" else 0.01) * (span[1] - span[0])
+                ax.errorbar(place, mean, interval_bars([mean], [half or 0.0]), color=colour)
         if row.equilibrium is not None:
             ax.axhline(row.equilibrium, color="0.3", linestyle=":", label="equilibrium")
         if row.population is not None:
@@ -496,6 +532,7 @@ def _queues(ax: "Axes", both: Any) -> None:
     add_delay(ax, ((v.queue, v.queueing_delay) for v in links.values()))
     ax.set_xlim(0.0, both.until)
     from_zero(ax)
+    mark_changes(ax, both.equilibrium.net, both.until)
     legend_above(ax)
 
 
@@ -520,25 +557,27 @@ def _windows(ax: "Axes", both: Any) -> None:
     for label, times, values, colour, width in _courses(both):
         ax.plot(times, values, "-", color=colour, linewidth=width, label=label)
     ax.set_ylabel(axis_label("flows", "window"))
-    from_zero_late(ax, both.warmup)
+    from_zero(ax)
+    cut_peaks(ax, both.warmup)
     legend_above(ax)
 
 
 def _goodputs(ax: "Axes", both: Any) -> None:
     """Goodput of a flow of each group, at every level."""
     rows = [row for row in both.rows if row.name.endswith(".goodput")]
-    known = [getattr(row, COLUMNS[level][0]) for row in rows for level in both.levels]
-    scale, unit = scaled(known, "bit/s")
-    width = 0.8 / len(both.levels)
-    for i, level in enumerate(both.levels):
+    every = {level: [getattr(row, COLUMNS[level][0]) for row in rows] for level in both.levels}
+    known = {level: values for level, values in every.items() if {*values} - {None}}
+    scale, unit = scaled([v for values in known.values() for v in values], "bit/s")
+    width = 0.8 / max(len(known), 1)
+    for i, (level, values) in enumerate(known.items()):
         value, half = COLUMNS[level]
-        heights = np.array([getattr(row, value) for row in rows], float) / scale
+        heights = np.array(values, float) / scale
         halves = np.array([getattr(row, half or value) for row in rows], float) / scale
-        ends = np.nan_to_num(halves) if half else None
-        places = np.arange(len(rows)) + (i - (len(both.levels) - 1) / 2) * width
+        ends = interval_bars(heights, halves) if half else None
+        places = np.arange(len(rows)) + (i - (len(known) - 1) / 2) * width
         colour = _LEVEL_COLOURS[level]
         ax.bar(places, heights, 0.95 * width, yerr=ends, label=level, color=colour)
-    ax.set_xticks(range(len(rows)), [row.name.split(".")[1] for row in rows])
+    name_ticks(ax, [row.name.split(".")[1] for row in rows])
     ax.set(xlabel="group of flows", ylabel=f"goodput of a flow [{unit}]")
     ax.grid(visible=False, axis="x")
     from_zero(ax)
@@ -551,6 +590,7 @@ def _differences(ax: "Axes", both: Any) -> None:
     keys = [_DIFFERENCES[level] for level in levels]
     rows = [r for r in reversed(both.rows) if any(getattr(r, key) is not None for key in keys)]
     ax.axvline(0, color="0.4", linewidth=0.8)
+    most = 1.0
     for i, (level, key) in enumerate(zip(levels, keys, strict=True)):
         known = [(k, row) for k, row in enumerate(rows) if getattr(row, key) is not None]
         off = [getattr(row, key) for _, row in known]
@@ -561,13 +601,18 @@ def _differences(ax: "Axes", both: Any) -> None:
         ]
         places = [k + 0.2 * ((len(levels) - 1) / 2 - i) for k, _ in known]
         colour, label = _LEVEL_COLOURS[level], f"{level}{', to trust' * (level == both.level)}"
-        ax.errorbar([100 * d for d in off], places, xerr=halves, fmt="o", color=colour, label=label)
+        ends = interval_bars([100 * (1 + d) for d in off], halves)  # none is below -100 %
+        if known:
+            own: dict[str, Any] = {"fmt": "o", "color": colour, "label": label}
+            ax.errorbar([100 * d for d in off], places, xerr=ends, **own)
+            most = max(most, *off)
+    low, high = ax.get_xlim()
+    ax.set_xlim(low, min(high, 150 * most))  # longer intervals leave the picture
     names, rest = [row.name.split(".") for row in rows], both.equilibrium
     short = [name[1:] if len(getattr(rest, name[0])) > 1 else name[2:] for name in names]
     ax.set_yticks(range(len(rows)), [" ".join(name).replace("_", " ") for name in short])
     label = wrapped("relative to packets, with 95 % intervals [%]", width_of(ax))
-    ax.set(xlabel=label, ylabel="quantity")
-    ax.margins(y=0.15)
+    ax.set(xlabel=label, ylabel="quantity", ylim=(-0.7, max(len(rows), 1) - 0.3))
     legend_above(ax)
 
 
@@ -660,7 +705,7 @@ class SensitivityView(View):
                 below.plot(run.time, value * link.queue / 100, label=label)
         below.set(ylabel="change of the queue\nfor + 1 % [packet]")
         for ax in (above, below):
-            legend(ax, 2)
+            legend_above(ax)
 
 
 _BINS = 60
@@ -723,6 +768,7 @@ class WindowsView(View):
             raise ValueError(f"no picture: {self.found.message}")
         axes = abreast(figure, len(self.groups))
         for k, (ax, (name, group)) in enumerate(zip(axes, self.groups.items(), strict=True)):
+            ax.plot([], [], " ", label=f"{name}, marks {group.mark_probability:.3g}")
             edges = np.linspace(group.quantile(0.0), group.quantile(1.0 - 1e-4), _BINS + 1)
             for weights, style, label in (
                 (group.time_share, "-", "over time"),
@@ -733,10 +779,7 @@ class WindowsView(View):
                 ax.stairs(density, edges, linestyle=style, color=f"C{k}", label=label)
             if group.window_fluid is not None:
                 ax.axvline(group.window_fluid, color="0.3", linestyle="--", label="fluid")
-            ax.set(
-                title=f"{name}, marks {group.mark_probability:.3g}",
-                xlabel=axis_label("flows", "window"),
-            )
+            ax.set(xlabel=axis_label("flows", "window"))
             from_zero(ax)
             ax.set(ylabel="density [1/packet]")
-        axes[0].legend()
+            legend_above(ax)

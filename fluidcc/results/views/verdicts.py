@@ -7,7 +7,7 @@ import numpy as np
 
 from fluidcc.analysis.measures import EQUILIBRIUM, NOISE, PACKETS, RUN, measures
 from fluidcc.result import View
-from fluidcc.results.axes import legend, width_of, wrapped
+from fluidcc.results.axes import legend_above, width_of, wrapped
 from fluidcc.results.blocks import (
     Block,
     Column,
@@ -175,7 +175,7 @@ class TradeoffView(View):
         if others:
             x, y = [p.quantity for p in others], [p.objective for p in others]
             ax.plot(x, y, "o", color="C1", markerfacecolor="none", label="no optimum")
-            legend(ax)
+            legend_above(ax)
         ax.set(xlabel=quantity_label(curve.quantity, curve.quantity_unit))
         ax.set(ylabel=quantity_label(curve.goal, curve.unit))
 
@@ -220,7 +220,7 @@ class BoundsView(View):
         ax.invert_yaxis()
         label = wrapped("value over bound, at the worst case found", width_of(ax) / 2)
         ax.set(xlabel=label, ylabel="bound")
-        legend(ax, 3)
+        legend_above(ax)
 
 
 def _heads(report: Any) -> list[Block]:
