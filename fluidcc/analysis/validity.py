@@ -162,6 +162,9 @@ def _of_flows(eq: Equilibrium) -> Iterator[str]:
 def _of_windows(eq: Equilibrium, settled: Equilibrium) -> Iterator[str]:
     """Queues and shares of links that the stationary law of the windows has otherwise."""
     if settled.status in ("none", "undetermined", "continuum"):
+        if len({type(flows.window) for flows in eq.net.flows}) > 1:
+            why = settled.message.partition("; next: ")[0]
+            yield f"windows vary in each law differently: shares of groups are unknown ({why})"
         return
     net = to_arrays(eq.net)
     for k, (name, found) in enumerate(eq.links.items()):

@@ -61,7 +61,7 @@ def usual_numbers(case: Case, p: float = 0.3) -> Numbers:
         p if s.name in ("p", "l") else _USUAL.get(s.name, 0.0)
         for s in (*case.asked.state, *case.asked.event)
     ]
-    return [*event, *(min(v, 1e6) for v in parameter_values(case.owner))]
+    return [*event, *(min(v, 1e6) for one in case.owners for v in parameter_values(one))]
 
 
 def _at(case: Case, why: str, error: Exception | None = None) -> str:

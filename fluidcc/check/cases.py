@@ -70,9 +70,9 @@ class Case:
         return ".".join([self.law.name, self.method]) + "".join(f"[{c}]" for c in choices)
 
     @property
-    def owner(self) -> Any:
-        """The law whose parameters the rule depends on."""
-        return self.law if self.window is None else self.window
+    def owners(self) -> tuple[Any, ...]:
+        """The laws whose parameters the rule depends on."""
+        return (self.law,) if self.window is None else (self.law, self.window)
 
     @functools.cached_property
     def asked(self) -> symbolic.Rule:
@@ -96,14 +96,17 @@ class Case:
 
     def answer(self, *numbers: Any) -> Any:
         """The return value of the rule itself for numbers in the order of `symbols`."""
-        names = tuple(symbolic.parameter_symbols(self.owner))
-        first = len(numbers) - len(names)
-        owner = dataclasses.replace(self.owner, **dict(zip(names, numbers[first:], strict=True)))
-        if self.window is not None:
-            return self.law.probability(numbers[0], owner)
-        arguments = _records(owner, self.method, numbers[:first])
+        first = len(self.symbols) - len(self.asked.parameters)
+        values = iter(numbers[first:])
+        law, *window = (
+            dataclasses.replace(one, **{name: next(values) for name in numeric_parameters(one)})
+            for one in self.owners
+        )
+        if window:
+            return law.probability(numbers[0], *window)
+        arguments = _records(law, self.method, numbers[:first])
         words = (self.recovery,) if self.recovery else ()
-        return getattr(owner, self.method)(*arguments, *words)
+        return getattr(law, self.method)(*arguments, *words)
 
     def __call__(self, *numbers: Any) -> tuple:
         """The same as a flat tuple of numbers."""
@@ -352,13 +355,16 @@ def accepted(draw: st.DrawFn, law: Any, each: Mapping[str, st.SearchStrategy[Any
 @st.composite
 def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
     """Numbers in the order of the case's symbols; queues and loads often lie on a corner."""
-    described = numeric_parameters(case.owner)
-    each = {name: inside(info) for name, info in described.items()}
-    parameters: dict[str, float] = draw(accepted(case.owner, each))
+    drawn = []
+    for one in case.owners:
+        described = numeric_parameters(one)
+        each = {name: inside(info) for name, info in described.items()}
+        drawn.append(draw(accepted(one, each)))
+    parameters: dict[str, float] = drawn[0]
     packets = [
         v for k, v in parameters.items()
-        if isinstance(case.owner, AbstractQueueLaw) and math.isfinite(v)
-        and described[k].unit == "packet"
+        if isinstance(case.law, AbstractQueueLaw) and math.isfinite(v)
+        and numeric_parameters(case.law)[k].unit == "packet"
     ]  # fmt: skip
     corners = (0.0, *packets, *(2 * v for v in packets), sum(packets))
     bends = (parameters[k] for k in ("lowest", "mild", "highest") if k in parameters)
@@ -372,4 +378,7 @@ def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
     if isinstance(case.law, AbstractRemembering):
         known |= {f.info.symbol: SHARE for f in case.law.states.values() if f.is_share}
     symbols = (*case.asked.state, *case.asked.event)
-    return [*(draw(known.get(s.name, _OTHER)) for s in symbols), *parameters.values()]
+    return [
+        *(draw(known.get(s.name, _OTHER)) for s in symbols),
+        *(v for own in drawn for v in own.values()),
+    ]

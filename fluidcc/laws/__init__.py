@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.load_code import ADPM as ADPM
     from fluidcc.laws.load_code import Exact as Exact
     from fluidcc.laws.marking import Accumulated as Accumulated
+    from fluidcc.laws.marking import Coupled as Coupled
     from fluidcc.laws.marking import EqualWindow as EqualWindow
     from fluidcc.laws.marking import Geometric as Geometric
     from fluidcc.laws.marking import Plain as Plain

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractMarking, AbstractMarkSpacing, AbstractWindowLaw
+from fluidcc.laws.parameters import param
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.ops import Num
 
@@ -39,6 +40,23 @@ class EqualWindow(AbstractMarking):
         inside = ops.where(p > 0, ops.where(p < 1, p, 0.5), 0.5)  # powers have no slope at 0
         odds = window.c2 / window.c1 * (2 * (1 - inside) / inside) ** power
         return ops.where(p > 0, ops.where(p < 1, 1 / (1 + odds), 1.0), 0.0)
+
+
+class Coupled(AbstractMarking):
+    """The probability of scalable senders where the link's is the square: k p' beside p'^2.
+
+    De Schepper et al. (2016), section 4; RFC 9332, section 2.1. The queue law's signal is that of
+    Classic senders.
+    """
+
+    name: ClassVar[str] = "coupled"
+    source: ClassVar[str] = "rfc9332, section 2.1"
+    k: Num = param(2.0, r"k_{\mathrm{L}}", unit="1", doc="coupling factor", within="(0, inf)")
+
+    def probability(self, p: Num, window: AbstractWindowLaw) -> Num:
+        """The root of p times the coupling factor, at most 1."""
+        inside = ops.where(p > 0, p, 1.0)  # a root has no slope at 0
+        return ops.where(p > 0, ops.minimum(self.k * ops.sqrt(inside), 1.0), 0.0)
 
 
 class Geometric(AbstractMarkSpacing):

@@ -108,7 +108,7 @@ def _called(
     known = _arguments(with_symbols(law), window, recovery)
     own = arguments_of(KINDS[kind_of(type(law))], method)
     event = (known[name] for name in own if name not in ("s", "x", "window", "recovery"))
-    symbols = parameter_symbols(law if window is None else window).values()
+    symbols = [v for one in (law, window) if one for v in parameter_symbols(one).values()]
     flat = tuple(s for part in event for s in _flat(part))
     return Rule(_flat(known["s"]), flat, tuple(symbols), ()), [known[name] for name in own]
 
@@ -116,8 +116,8 @@ def _called(
 def asked(law: Law, method: str, window: AbstractWindowLaw | None = None) -> Rule:
     """The symbols of the rule `method` of a law, without results: the rule is not called.
 
-    Of a marking law the parameters are those of the `window` law. Raises TypeError if the law has
-    no such rule.
+    Of a marking law the parameters are its own and those of the `window` law. Raises TypeError if
+    the law has no such rule.
     """
     return _called(law, method, window)[0]
 

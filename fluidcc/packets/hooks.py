@@ -145,13 +145,14 @@ def _source(kind: str, laws: tuple[Law, ...]) -> str:
 def law_hooks(kind: str, *laws: Law, state: Sequence[float] = ()) -> Hooks:
     """Hooks of a law of a kind, with its state at the start.
 
-    A marking map takes the window law of its flows too, whose parameters it has. Raises TypeError
+    A marking map takes the window law of its flows too, with its parameters. Raises TypeError
     if they do not fit each other.
     """
     module = module_from(_HEAD + _source(kind, laws), uses=_package_hash())
     names, first = KINDS[kind]
     moving = [*([0.0] * first), *state]
-    block = np.array([*moving, *parameter_values(laws[-1])], dtype=np.float64)
+    parameters = (value for law in laws for value in parameter_values(law))
+    block = np.array([*moving, *parameters], dtype=np.float64)
     return Hooks({name: getattr(module, name, 0) for name in names}, block[: len(moving)])
 
 

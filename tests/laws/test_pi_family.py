@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import fluidcc as fc
 from fluidcc.laws import PIE
@@ -77,3 +78,21 @@ def test_pie_lets_bursts_pass_and_forgets():
     left = 0.98 * (0.01 - 0.125 * 0.015 / 2)
     assert law.on_tick(law.state_of(0.01, 0.0, 0.0), empty).p == pytest.approx(left - 0.01)
     assert law.on_tick(law.state_of(0.0, 0.0, 0.0), empty).burst == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("k", [1.19, 1.64, 2.0])
+def test_shares_of_coupled_senders_are_those_of_the_closed_form(k):
+    """Reno has sqrt(2)/p'; DCTCP y/(k p') with y marks a round trip, which cut it once."""
+    changes = {"link.capacity": 1e6, "link.buffer": 1e5, "flows.scalable.marking.k": k}
+    rest = fc.equilibrium(fc.replace(fc.load("rfc9332/coupled"), changes))
+    reno, scalable = (float(rest.flows[name].window[0]) for name in ("reno", "scalable"))
+    y = brentq(lambda y: y * -np.expm1(-y) - 2, 1, 4)
+    assert reno / scalable == pytest.approx(np.sqrt(2) * k / y, rel=2e-3)
+
+
+def test_packets_of_coupled_senders_share_alike():
+    """RFC 9332 recommends a coupling factor of 2 for shares that are roughly equal."""
+    net = fc.load("rfc9332/coupled")
+    runs = fc.simulate_packets(net, until=120, warmup=40, seeds=(1, 2))
+    goodput = runs.to_dict()["mean"]["flows"]
+    assert goodput["reno"]["goodput"] / goodput["scalable"]["goodput"] == pytest.approx(1, abs=0.2)
