@@ -282,7 +282,7 @@ def test_ns2_has_these_queues(monkeypatch, family, name):
 def test_the_loop_of_the_population_decides(change, reason):
     found = fc.fluctuations(fc.replace(fc.load("hollot2001/fast"), change))
     assert found.status == ("refused" if reason else "regular")
-    assert found.message.partition(",")[0] == reason
+    assert found.message.partition(":")[0] == reason
     assert math.isnan(found.links["bottleneck"].queue.std) == bool(reason)
 
 
