@@ -221,7 +221,8 @@ def test_window_equations_follow_from_the_rules():
 def test_queue_equations_follow_from_the_rules():
     link = fc.load("hollot2001/slow").links[0]
     average = queue_equations(link)[r"\dot v"]
-    q, v, c, w_q = (sp.Symbol(s, positive=True) for s in ("q", "v", "C", "w_q"))
+    q, c, w_q = (sp.Symbol(s, positive=True) for s in ("q", "C", "w_q"))
+    v = sp.Symbol("v", nonnegative=True)
     assert sp.simplify(average + c * sp.log(1 - w_q) * (q - v)) == 0
 
 

@@ -376,7 +376,9 @@ def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
     if isinstance(case.law, AbstractFeedback):
         known["W"] = logarithmic(1.1, 1e4)  # below it a window is no flight of packets
     if isinstance(case.law, AbstractRemembering):
-        known |= {f.info.symbol: SHARE for f in case.law.states.values() if f.is_share}
+        for info, share in ((f.info, f.is_share) for f in case.law.states.values()):
+            if share or (info.within is not None and info.within.ends[0] > 0):
+                known[info.symbol] = SHARE if share else inside(info)
     symbols = (*case.asked.state, *case.asked.event)
     return [
         *(draw(known.get(s.name, _OTHER)) for s in symbols),

@@ -575,8 +575,9 @@ def prepared(net: Network, until: float) -> tuple[Network, tuple]:
     """
     if net.closure != "mean":
         raise ValueError(
-            f"model.closure: trajectories are those of mean windows, expected 'mean', got "
-            f"{net.closure!r}; equilibrium, stability and fluctuations know the population"
+            "model.closure: trajectories are those of mean windows, expected 'mean', got "
+            f"{net.closure!r} (--set model.closure=mean); equilibrium, stability and fluctuations "
+            "know the population"
         )
     courses = tuple(course(link, until) for link in net.links)
     return with_mean_calls(net, varying=False), courses

@@ -157,17 +157,17 @@ def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
     idle, area, squares = grown("idle") / span, grown("area") / span, grown("squares") / span
     busy = 1.0 - idle
     system, in_bytes = area + busy, grown("bytes_area") / span
-    variance = squares - area**2
+    variance = max(squares - area**2, 0.0)  # below 0 by rounding, if the queue never moves
     # squares of n + 1 while busy; else packets wait only while the second class is served
     waiting = area - grown("waiting_idle") / span
-    system_variance = squares + 2 * waiting + busy - system**2
+    system_variance = max(squares + 2 * waiting + busy - system**2, 0.0)
     return {
         "utilization": busy,
         "queue_mean": area,
         "queue_var": variance,
         "queue_cov": _cov(variance, area),
         "queue_bytes_mean": in_bytes,
-        "queue_bytes_var": grown("bytes_squares") / span - in_bytes**2,
+        "queue_bytes_var": max(grown("bytes_squares") / span - in_bytes**2, 0.0),
         "number_in_system_mean": system,
         "number_in_system_var": system_variance,
         "number_in_system_cov": _cov(system_variance, system),

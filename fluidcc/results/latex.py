@@ -102,7 +102,8 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
     """
     law = with_symbols(link.queue)
     queue, arrivals, capacity = _positive("q"), _positive("Y"), _positive("C")
-    bare, state = dataclasses.replace(link, queue=law, capacity=capacity), _state(law)
+    bare = dataclasses.replace(link, queue=law, capacity=capacity)
+    state = state_symbols(law)  # 0 among them, which rules may ask for
     seen = Arrival(1, 1 / arrivals, queue, capacity)
     out = _by_name(state, arrival_rate(bare, state, queue, arrivals), r"\dot")
     if law.period() is not None:
@@ -111,7 +112,7 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
     signal = law.signal(state, seen)
     outputs = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
     read = {left: readable(right) for left, right in outputs.items()}
-    return out | {left: right for left, right in read.items() if right != _positive(left)}
+    return out | {left: right for left, right in read.items() if str(right) != left}
 
 
 def _line(left: str, right: sp.Expr, law: AbstractWindowLaw | AbstractQueueLaw) -> str:

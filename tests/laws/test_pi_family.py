@@ -96,3 +96,9 @@ def test_packets_of_coupled_senders_share_alike():
     runs = fc.simulate_packets(net, until=120, warmup=40, seeds=(1, 2))
     goodput = runs.to_dict()["mean"]["flows"]
     assert goodput["reno"]["goodput"] / goodput["scalable"]["goodput"] == pytest.approx(1, abs=0.2)
+
+
+def test_equations_of_pie_say_when_packets_pass():
+    drop = fc.latex(fc.load("rfc8033/pie"))
+    (line,) = (own for own in drop.splitlines() if own.strip().startswith("p &="))
+    assert r"b > 0" in line and "otherwise" in line

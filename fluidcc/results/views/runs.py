@@ -595,7 +595,9 @@ def _differences(ax: "Axes", both: Any) -> None:
             for (_, row), d in zip(known, off, strict=True)
         ]
         places = [k + 0.2 * ((len(levels) - 1) / 2 - i) for k, _ in known]
-        colour, label = _LEVEL_COLOURS[level], f"{level}{', to trust' * (level == both.level)}"
+        moving = level == "mean" and any(row.fluid is not None for row in rows)
+        name = "fluid, its trajectory" if moving else level
+        colour, label = _LEVEL_COLOURS[level], f"{name}{', to trust' * (level == both.level)}"
         ends = interval_bars([100 * (1 + d) for d in off], halves)  # none is below -100 %
         if known:
             own: dict[str, Any] = {"fmt": "o", "color": colour, "label": label}
