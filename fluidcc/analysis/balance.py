@@ -141,7 +141,10 @@ def _rows(
     excess = ops.where(ends == 0, 0.0, ops.maximum(ends * raw, 0.0)) / capacity
     found = Rows(value, slopes, rounding, directions, fits, point, point, excess, 0.0 * point)
     least = found.scale * _BALANCED + _ROUNDING * abs(point) + _least(net, op)
-    senders = np.arange(len(point)) < len(flatten(op.senders))  # queue laws declare their jumps
+    first = len(flatten(op.senders))
+    growth = least[first : first + links] / capacity  # a pace is off by the growth of its queue
+    least = ops.concatenate([least[:-links], ops.maximum(least[-links:], growth)])
+    senders = np.arange(len(point)) < first  # queue laws declare their jumps
     jump = abs(up - down)[1].max(axis=0)
     real = senders & (jump > abs(up - down)[0].max(axis=0) / 2) & (jump > _JUMP * abs(point))
     return found._replace(

@@ -218,3 +218,23 @@ def test_residuals_of_one_network_do_not_judge_the_linearisation_of_another():
     faster = fc.replace(net, {"link.queue.w_q": 1e-3})  # the same equilibrium
     given, own = fc.linearize(faster, fc.equilibrium(net)), fc.linearize(faster)
     np.testing.assert_allclose(given.A, own.A, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [5, 20])
+def test_windows_of_ten_thousand_packets_rest_next_to_a_threshold(n):
+    """RED's marks of one packet in a hundred million have the digits that a queue of 400 leaves."""
+    queue = {"law": "red", "min_th": 400, "max_th": 1200, "w_q": 1e-5, "gentle": True}
+    net = fc.replace(
+        fc.load("hollot2001/slow"),
+        {
+            "model.rates": "ack", "link.capacity": "10 Gbit/s", "link.packet_size": "1500 B",
+            "link.queue": queue, "link.buffer": 5000, "flow.rtt": 0.2, "flow.n": n,
+            "flow.window": {"law": "newreno"},
+        },
+    )  # fmt: skip
+    rest = fc.equilibrium(net)
+    window = (1e10 / 12000 * 0.2 + 400) / n
+    assert rest.status == "regular"
+    assert rest.flows["tcp"].window[0] == pytest.approx(window, rel=1e-6)
+    some = -np.expm1(window * np.log1p(-rest.links["bottleneck"].mark_probability))
+    assert some == pytest.approx(2 / window, rel=1e-6)  # a cut by W/2 in a round trip with a mark
