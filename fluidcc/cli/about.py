@@ -146,17 +146,17 @@ def _laws() -> dict[str, dict[str, Any]]:
 
 
 def _print_laws(laws: Mapping[str, Mapping[str, Any]]) -> None:
-    headings = "kind", "law", "parameter", "default", "range", "meaning", "source"
-    out = table("Laws", *headings, left=len(headings))
+    """A table of the parameters of each law, below its kind, name and source."""
     for kind, members in laws.items():
         for name, law in members.items():
-            first = (kind, name)
-            for parameter, about in law["parameters"].items() or {"": None}.items():
-                cells = _cells(about) if about else ("", "", "")
-                out.add_row(*first, parameter, *cells, law["source"] if first[1] else "")
-                first = ("", "")
-        out.add_section()
-    console().print(out)
+            title = f"{kind} {name}, {law['source']}"
+            if not law["parameters"]:
+                console().print(title, "")
+                continue
+            out = _narrow(title, "parameter", "default", "range", "meaning")
+            for parameter, about in law["parameters"].items():
+                out.add_row(parameter, *_cells(about))
+            console().print(out, "")
 
 
 def _cells(about: Mapping[str, Any]) -> tuple[str, str, str]:
