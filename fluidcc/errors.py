@@ -155,9 +155,9 @@ def misuse(function: Any, args: Any, options: Mapping[str, Any]) -> Fault | None
     named = [each.name for each in known.values() if each.kind is each.KEYWORD_ONLY]
     plain = [each for each in known if each not in named]
     form = f"{name}({', '.join([*plain, *(['*'] if named else ()), *named])})"
-    for word in (word for word in options if word not in known):
-        free = [each for each in known if each not in options]
-        return Fault(name, "", f"arguments of {form}", f"{word!r}", argument(word, free))
+    if unknown := [word for word in options if word not in known]:
+        close = argument(unknown[0], [each for each in known if each not in options])
+        return Fault(name, "", f"arguments of {form}", f"{unknown[0]!r}", close)
     try:
         signature.bind(*args, **options)
     except TypeError as error:

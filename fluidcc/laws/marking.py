@@ -2,11 +2,12 @@
 spreads its signals over packets. Floyd and Jacobson (1993); ns-2.
 """
 
-from typing import ClassVar
+import dataclasses
+from typing import Any, ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractMarking, AbstractMarkSpacing, AbstractWindowLaw
-from fluidcc.laws.parameters import param
+from fluidcc.laws.parameters import Info, param
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.ops import Num
 
@@ -57,6 +58,12 @@ class Coupled(AbstractMarking):
         """The root of p times the coupling factor, at most 1."""
         inside = ops.where(p > 0, p, 1.0)  # a root has no slope at 0
         return ops.where(p > 0, ops.minimum(self.k * ops.sqrt(inside), 1.0), 0.0)
+
+
+def spacing(default: type[AbstractMarkSpacing]) -> Any:
+    """The field of a queue law that has how its signals are spread over packets."""
+    info = Info("", "", "how signals are spread over packets", None)
+    return dataclasses.field(default_factory=default, metadata={"info": info})
 
 
 class Geometric(AbstractMarkSpacing):

@@ -120,9 +120,15 @@ def ratio(a: float, b: float) -> float:
     return float(a / b) if b > 0 else math.nan
 
 
+def _variance(mean: float, squares: float) -> float:
+    """Variance from the means of numbers and of their squares, at least 0: of equal numbers
+    rounding may leave less."""
+    return max(squares - mean**2, 0.0)
+
+
 def _deviation(mean: float, squares: float) -> float:
     """Standard deviation from the means of numbers and of their squares."""
-    return math.sqrt(max(squares - mean**2, 0.0))
+    return math.sqrt(_variance(mean, squares))
 
 
 def jain(goodput: np.ndarray) -> np.ndarray:
@@ -157,17 +163,17 @@ def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
     idle, area, squares = grown("idle") / span, grown("area") / span, grown("squares") / span
     busy = 1.0 - idle
     system, in_bytes = area + busy, grown("bytes_area") / span
-    variance = max(squares - area**2, 0.0)  # below 0 by rounding, if the queue never moves
+    variance = _variance(area, squares)
     # squares of n + 1 while busy; else packets wait only while the second class is served
     waiting = area - grown("waiting_idle") / span
-    system_variance = max(squares + 2 * waiting + busy - system**2, 0.0)
+    system_variance = _variance(system, squares + 2 * waiting + busy)
     return {
         "utilization": busy,
         "queue_mean": area,
         "queue_var": variance,
         "queue_cov": _cov(variance, area),
         "queue_bytes_mean": in_bytes,
-        "queue_bytes_var": max(grown("bytes_squares") / span - in_bytes**2, 0.0),
+        "queue_bytes_var": _variance(in_bytes, grown("bytes_squares") / span),
         "number_in_system_mean": system,
         "number_in_system_var": system_variance,
         "number_in_system_cov": _cov(system_variance, system),

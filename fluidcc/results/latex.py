@@ -30,11 +30,6 @@ def _text(name: str) -> str:
     return name.replace("_", r"\_")
 
 
-def _state(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
-    """State of a law with a positive symbol for each of its numbers."""
-    return jax.tree.map(lambda symbol: _positive(symbol.name), state_symbols(law))
-
-
 def readable(expression: sp.Expr) -> sp.Expr:
     """Exact numbers, no guards against 0 and 1, and simplified if that is quick."""
 
@@ -75,7 +70,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     marks = flows.feedback.interpret(Signal(mark=1, drop=0)).mark != 0
     load = _positive("f_d") if flows.feedback.loads else 0
     signal = Signal(_positive("p_d"), 0, load) if marks else Signal(0, lost, load)
-    law = _state(bare.window)
+    law = state_symbols(bare.window)
     window = bare.window.window(law)
     s = Sender(
         law=law,

@@ -1,18 +1,15 @@
 """PIE: a proportional-integral controller of the queueing delay with gains that follow p."""
 
-import dataclasses
 from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractMarkSpacing, AbstractQueueLaw, Arrival, Signal, State
-from fluidcc.laws.marking import Accumulated
-from fluidcc.laws.parameters import Info, choice, param, state
+from fluidcc.laws.marking import Accumulated, spacing
+from fluidcc.laws.parameters import choice, param, state
 from fluidcc.ops import Num
 
 _GAINS = ((0.1, 2), (1e-2, 8), (1e-3, 32), (1e-4, 128), (1e-5, 512), (1e-6, 2048))
 """Below each probability the gains are divided so. RFC 8033, section 4.2."""
-
-_SPREADING = Info("", "", "how signals are spread over packets", None)
 
 
 class PIE(AbstractQueueLaw):
@@ -40,9 +37,7 @@ class PIE(AbstractQueueLaw):
         within="(0, inf]",
     )  # fmt: skip
     ecn: bool = choice(True, doc="mark packets in place of dropping them")
-    spreading: AbstractMarkSpacing = dataclasses.field(
-        default_factory=Accumulated, metadata={"info": _SPREADING}
-    )
+    spreading: AbstractMarkSpacing = spacing(Accumulated)
 
     def period(self) -> Num:
         """Time between ticks."""

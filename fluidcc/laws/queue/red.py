@@ -1,16 +1,13 @@
 """Random early detection."""
 
 import abc
-import dataclasses
 from typing import ClassVar
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractMarkSpacing, AbstractQueueLaw, Arrival, Signal, State
-from fluidcc.laws.marking import Geometric
-from fluidcc.laws.parameters import Info, check_order, choice, param, state
+from fluidcc.laws.marking import Geometric, spacing
+from fluidcc.laws.parameters import check_order, choice, param, state
 from fluidcc.ops import Num
-
-_SPREADING = Info("", "", "how signals are spread over packets", None)
 
 
 def ramp(v: Num, low: Num, high: Num, top: Num) -> Num:
@@ -52,9 +49,7 @@ class AbstractRED(AbstractQueueLaw):
         doc="rate at which the average is updated",
         engines=("fluid",),
     )
-    spreading: AbstractMarkSpacing = dataclasses.field(
-        default_factory=Geometric, metadata={"info": _SPREADING}
-    )
+    spreading: AbstractMarkSpacing = spacing(Geometric)
 
     def check(self) -> None:
         """Raise ValueError unless min_th < max_th."""

@@ -595,8 +595,7 @@ def _differences(ax: "Axes", both: Any) -> None:
             for (_, row), d in zip(known, off, strict=True)
         ]
         places = [k + 0.2 * ((len(levels) - 1) / 2 - i) for k, _ in known]
-        moving = level == "mean" and any(row.fluid is not None for row in rows)
-        name = "fluid, its trajectory" if moving else level
+        name = "fluid, its trajectory" if level == "mean" and both.fluid is not None else level
         colour, label = _LEVEL_COLOURS[level], f"{name}{', to trust' * (level == both.level)}"
         ends = interval_bars([100 * (1 + d) for d in off], halves)  # none is below -100 %
         if known:
