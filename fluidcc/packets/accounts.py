@@ -122,7 +122,8 @@ def ratio(a: float, b: float) -> float:
 
 def _variance(mean: float, squares: float) -> float:
     """Variance from the means of numbers and of their squares, at least 0: of equal numbers
-    rounding may leave less."""
+    rounding may leave less.
+    """
     return max(squares - mean**2, 0.0)
 
 
