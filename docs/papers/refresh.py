@@ -22,8 +22,8 @@ from fluidcc.bundled.validation.lab.ledger import tallies, tally
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "_ext"))
 from paper_pages import table  # noqa: E402 - lies beside the other extensions
+from parts import rewrite  # noqa: E402
 
-README, BEGIN, END = HERE.parents[1] / "README.md", "<!-- verdicts -->", "<!-- end -->"
 SCALE = 0.68  # of the pictures made, whose letters are all of one size: two panels are 1100 wide
 COLOURS = (128, 64, 32)  # the most of these that the size allows
 SIZE = 60_000  # bytes
@@ -53,7 +53,7 @@ def _smaller(picture: Path, to: Path) -> None:
 
 def readme_table(rows: list[dict[str, Any]]) -> str:
     """The table of verdicts as the README has it."""
-    return "\n".join(table({**tallies(rows), "all": tally(rows)})) + "\n"
+    return "\n".join(table({**tallies(rows), "all": tally(rows)}))
 
 
 def main() -> None:
@@ -81,9 +81,7 @@ def main() -> None:
     }
     text = json.dumps(data, indent=1, ensure_ascii=False)
     (HERE / "verdicts.json").write_text(text + "\n", encoding="utf-8")
-    before, _, rest = README.read_text(encoding="utf-8").partition(f"{BEGIN}\n")
-    after = rest.partition(END)[2]
-    README.write_text(f"{before}{BEGIN}\n{readme_table(claims)}{END}{after}", encoding="utf-8")
+    rewrite({"README.md": {"verdicts": readme_table(claims)}})
 
 
 if __name__ == "__main__":
