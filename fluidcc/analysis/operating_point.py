@@ -330,9 +330,11 @@ def _steady_link(
     by_backlog, by_share = _Known(), _Known()
 
     def excess_at(backlog: Num) -> Num:
-        none = NEAR_EMPTY * offered_rate(link, backlog)
         signal = alone(steady_signal(link, backlog, start))
-        return excess(by_backlog, backlog, backlog, signal) - none
+        return excess(by_backlog, backlog, backlog, signal) - none(backlog)
+
+    def none(backlog: Num) -> Num:
+        return NEAR_EMPTY * offered_rate(link, backlog)
 
     # Where the excess of arrivals over capacity changes sign: at a root, or across a jump.
     top = ops.minimum(link.buffer, _LONGEST_QUEUE)
@@ -371,7 +373,7 @@ def _steady_link(
         return between(net, k, low, high, over, share)
 
     def left(share: Num) -> Num:
-        return excess(by_share, share, backlog, holding(share))
+        return excess(by_share, share, backlog, holding(share)) - none(backlog)
 
     # The share of the upper side at which arrivals balance (Filippov), and what holds if none does.
     shares = np.linspace(0.0, 1.0, 2 if ops.traced(zero) else 17).reshape((-1, *each)) ** 4 + zero
