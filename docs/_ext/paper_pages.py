@@ -194,11 +194,11 @@ def _published(data: dict[str, Any]) -> str:
 
 def _printed(claim: Claim) -> str:
     """The number of a claim, or its list in a few words."""
-    value, unit = claim.value, "" if claim.unit == "1" else f" {claim.unit}"
+    value, unit = claim.value, "" if claim.unit == "1" else claim.unit
     if isinstance(value, dict):
         own = value.get("windows", value)
         value = ", ".join(f"{number:g} at {key}" for key, number in own.items())
-    return "" if value is None else f": {plain(value)}{plain(unit)}".rstrip()
+    return "" if value is None else f": {plain(value)} {plain(unit)}".rstrip()
 
 
 def parts() -> dict[str, dict[str, str]]:

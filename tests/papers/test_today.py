@@ -42,6 +42,7 @@ def margins(gain, stable, reason):
         ([20, 10, -10], [True, True, False], ["", "", ""], 0.0, 10**-0.5),  # by a line in log R
         ([20, 10, -10], [True, True, False], ["", "", ""], 15.0, 0.01**0.5 * 10**-0.5),
         ([20, 10, 40], [True, True, False], ["", "", ""], 0.0, 10**-0.5),  # a jump: the middle
+        ([20, 20, 40], [True, True, False], ["", "", ""], 10.0, 10**-0.5),
         ([20, np.nan, -10], [True, False, False], ["", "why", ""], 0.0, np.nan),
         ([np.nan, 10, -10], [False, True, False], ["why", "", ""], 0.0, 10**-0.5),
         ([-5, -10, -20], [False, False, False], ["", "", ""], 0.0, np.nan),
