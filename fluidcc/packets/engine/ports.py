@@ -115,6 +115,8 @@ def _choose(s, port, packet, flow, group, below):
     if not mapped:
         port.gap = 0
         port.gap_bytes = 0
+    if port.signalled != 0:
+        call(port.signalled, port.block)
     if packet.flags & r.ECT == 0 or mark >= below:
         return CHOSEN
     if packet.flags & r.CE == 0:
@@ -152,6 +154,8 @@ def decide(s, port, packet, queued, full):
     if (mark > 0 or drop > 0) and (port.averages == 0 or queued >= group.choice_waiting):
         if drop > 0 and (drop >= 1 or draw(port) < drop):
             fate = FORCED
+            if port.signalled != 0:
+                call(port.signalled, port.block)
         elif port.averages == 1 and group.choice_arms == 1 and port.armed == 0:
             port.armed = 1
             port.gap = 1
@@ -337,6 +341,56 @@ def _serve_second(s, entity, port, second):
     port.busy = 0
 
 
+@compiled
+def _judge_head(s, port, packet):
+    """Decide the fate of the packet at the head of the queue, which is about to leave."""
+    group = r.group_at(s.groups, r.flow_at(s.flows, packet.flow).group)
+    queue = float(port.count - 1)
+    if port.by_bytes == 1:
+        queue = (port.bytes - packet.size) / port.unit
+    if port.counts_system == 1:
+        queue += 1
+    port.gap += 1
+    port.gap_bytes += packet.size
+    write_arrival(s, port, packet.size, queue)
+    r.number_at(port.block, r.Q_SOJOURN).value = s.now - packet.arrives
+    port.seen_at = s.now
+    call(port.depart, port.block)
+    if port.loads == 1 and packet.flags & r.ACK == 0:
+        packet.load = max(packet.load, r.number_at(port.block, r.Q_LOAD).value)
+    drop = r.number_at(port.block, r.Q_DROP).value
+    if drop > 0 and (drop >= 1 or draw(port) < drop):
+        if port.signalled != 0:
+            call(port.signalled, port.block)
+        return FORCED
+    if r.number_at(port.block, r.Q_MARK).value > 0:
+        flow = r.flow_at(s.flows, packet.flow)
+        return _choose(s, port, packet, flow, group, group.mark_below)
+    return KEEP
+
+
+@part(records="port")
+def judge_heads(s, port):
+    """Decide about the packet that the port's own queue sends next; if it is dropped, about the one
+    behind it, at once.
+    """
+    while port.count > 0:
+        second = port.second_class
+        if second != 0 and _is_second_next(port, r.class_at(second, 0)) == 1:
+            return
+        packet = r.packet_at(s.packets, port.head)
+        if _judge_head(s, port, packet) == KEEP:
+            return
+        index = _take_first(s, port, r.class_at(second, 0)) if second != 0 else dequeue(s, port)
+        port.bytes -= packet.size
+        port.drops += 1
+        flow = r.flow_at(s.flows, packet.flow)
+        _lose(s, port, flow, packet)
+        if not packet.flags & r.ACK:
+            quench_drop(s, flow, packet)
+        release(s, index)
+
+
 @inlined
 def _transmit(s, entity, port, index):
     """Start a transmission from the port's own queue."""
@@ -367,6 +421,8 @@ def serve_fairly(s, entity, port):
 @compiled
 def _serve(s, entity, port):
     """Start the next transmission, or idle."""
+    if port.depart != 0:
+        judge_heads(s, port)
     if port.second_class != 0:
         serve_fairly(s, entity, port)
     elif port.count > 0:
@@ -456,7 +512,7 @@ def arrive(s, entity, index):
         port.drops += 1
         flow = r.flow_at(s.flows, packet.flow)
         _lose(s, port, flow, packet)
-        if port.arrive != 0 and not packet.flags & r.ACK:
+        if (port.arrive != 0 or port.depart != 0) and not packet.flags & r.ACK:
             quench_drop(s, flow, packet)
         release(s, index)
         return
