@@ -26,10 +26,9 @@ class CoDel(AbstractQueueLaw):
     name: ClassVar[str] = "codel"
     source: ClassVar[str] = "rfc8289, sections 3 to 5"
     above = state(0.0, "a", unit="s", doc="time above the target", within="[0, inf)")
-    count = state(0.0, "k", unit="1", doc="signals, of which the next follows", within="[0, inf)")
-    spent = state(
-        2.0, "z", unit="1", doc="signals that the end of the episode takes off", within="[0, inf)"
-    )
+    count = state(0.0, "k", unit="1", doc="signals in this episode", within="[0, inf)")
+    credit = state(0.0, "b", unit="1", doc="signals in the one before", within="[0, inf)")
+    ended = state(0.0, r"b_1", unit="1", doc="signals in the one that ended", within="[0, inf)")
     left = state(0.0, r"\ell", unit="s", doc="time to the next signal")
     target: Num = param(0.005, r"\tau_0", unit="s", doc="delay accepted", within="(0, inf)")
     interval: Num = param(0.1, "I", unit="s", doc="time above it that counts", within="(0, inf)")
@@ -38,26 +37,28 @@ class CoDel(AbstractQueueLaw):
 
     def spacing(self, x: State) -> Num:
         """Time from the next signal to the one after it: the RFC's control law [s]."""
-        return self.interval / ops.sqrt(x.count + 1)
+        return self.interval / ops.sqrt(ops.maximum(x.credit - 2, 0.0) + x.count + 1)
 
     def on_departure(self, x: State, seen: Arrival) -> State:
         """Count the time above the target; the first packet below it ends the episode."""
-        one = ops.minimum(seen.count, 1.0)
+        one, after = ops.minimum(seen.count, 1.0), x.above + seen.elapsed
         high = (seen.sojourn >= self.target) & (seen.queue > 1)
-        waits = x.above < self.interval
-        kept = ops.where(seen.elapsed - x.left < _RECENT * self.interval, x.count, 0.0)
+        lasts = high & (after >= self.interval)
+        recent = seen.elapsed - x.left < _RECENT * self.interval
+        kept = ops.where(recent, x.ended, 0.0)
         if self.by_packet:
             longer = ops.where(x.above > 0, seen.elapsed, _MOMENT * one)
-            begins = high & waits & (x.above + seen.elapsed >= self.interval)
+            begins = lasts & (x.above < self.interval)
             left = ops.where(begins, -x.left, -seen.elapsed)
         else:
-            longer = seen.elapsed
-            left = -seen.elapsed - ops.where(high & (x.above >= self.interval), x.left * one, 0.0)
-        ended = -ops.minimum(x.spent, x.count)
-        count = ops.where(high, ops.where(waits, kept - x.count, 0.0), ended)
-        spent = ops.where(high, ops.where(waits, kept + 2 - x.spent, 0.0), -x.spent)
+            longer, left = seen.elapsed, -seen.elapsed - ops.where(lasts, x.left * one, 0.0)
         above = ops.where(high, longer, -x.above * one)
-        return self.change(x, above=above, count=count * one, spent=spent * one, left=left)
+        count = ops.where(high, 0.0, -x.count)
+        credit = ops.where(high, ops.where(lasts, kept, 0.0), -x.credit)
+        ended = ops.where(high, ops.where(lasts, 0.0, kept) - x.ended, x.count)
+        return self.change(
+            x, above=above, count=count * one, credit=credit * one, ended=ended * one, left=left
+        )
 
     def on_signal(self, x: State, seen: Arrival) -> State:
         """Count it, and set the time of the next one."""
