@@ -365,7 +365,7 @@ def _judge_head(s, port, packet):
         return FORCED
     if r.number_at(port.block, r.Q_MARK).value > 0:
         flow = r.flow_at(s.flows, packet.flow)
-        return _choose(s, port, packet, flow, group, group.mark_below)
+        return _choose(s, port, packet, flow, group, inf)
     return KEEP
 
 
