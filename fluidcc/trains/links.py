@@ -213,6 +213,9 @@ class _Judge:
             left = jnp.maximum(part - 1 / jnp.maximum(chance, _TINY), 0.0)
             signals = signals + jnp.where(hit, 1 + jnp.floor(mark * left + u), 0.0)
             gap = jnp.where(hit, part / 2, gap)
+        if law.heeds_signals:
+            told, change = signals - before.signals + forced * part, law.on_signal(x, one)
+            x = _add(x, map_tree(lambda v: told * v, change))
         queue = jnp.maximum(before.queue + part * (1 - forced) - served, 0.0)
         gap, count = jnp.where(forced > 0, 0.0, gap), port.blocks
         return _Judged(
@@ -403,7 +406,9 @@ def _judge_leaving(
     size = jnp.maximum(jnp.ceil(whole / port.blocks), 1.0)
     waits = [_held(port, before), _held(port, s)]
     rows = (k - 1, k)
-    ages = [(row.astype(float) - read(record.place, row[None].astype(float))[0]) for row in rows]
+    ages = [
+        (row.astype(float) - read(record.place, row[None, None].astype(float))[0]) for row in rows
+    ]
     marked = dropped = end = part_of = 0.0 * whole
     for j in range(1, port.blocks + 1):
         begin, end, time = end, jnp.minimum(size * j, whole), part_of
