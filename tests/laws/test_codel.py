@@ -118,6 +118,7 @@ def trace(tmp_path_factory):
         fc.load("rfc8289/drops"),
         {
             "link.cross": 1500.0,
+            "link.queue.ecn": False,
             "link.buffer": math.inf,
             "flow.n": 1,
             "flow.window.max_window": 1,
