@@ -19,7 +19,7 @@ from fluidcc.model.delays import Outputs, State, explicit_delays, path_delay, ro
 from fluidcc.model.fluid import as_fluid, varies, with_service
 from fluidcc.model.network_mesh import least_rate, uniform_mesh
 from fluidcc.model.network_system import blank, network_system, starts_late
-from fluidcc.model.rates import interpret_signal, known_load, received, starts_slowly
+from fluidcc.model.rates import interpret_signal, known_load, own_share, received, starts_slowly
 from fluidcc.progress import reporting
 from fluidcc.quantities import about, attributes, full_name
 from fluidcc.result import Result
@@ -244,9 +244,11 @@ def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     marked, dropped, quenches = (jnp.asarray(0.0) for _ in range(3))
     offered = jnp.asarray(link.cross, float)
     dropped = link.cross * signal.drop
-    for flows, rate in zip(net.flows, outputs.rates, strict=True):
-        if k in flows.route:
-            seen, sent = interpret_signal(flows, signal), flows.n * jnp.maximum(rate, 0.0)
+    sent = [flows.n * jnp.maximum(r, 0.0) for flows, r in zip(net.flows, outputs.rates, strict=True)]
+    own = own_share(net, k, enumerate(sent))
+    for flows, sent in zip(net.flows, sent, strict=True):
+        if k in flows.route and k not in flows.passes:
+            seen = interpret_signal(flows, signal, k)
             offered = offered + jnp.sum(sent)
             marked = marked + jnp.sum(sent * (seen.either - seen.drop))
             dropped = dropped + jnp.sum(sent * seen.drop)
@@ -254,11 +256,11 @@ def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
                 quenches = quenches + jnp.sum(sent * seen.either)
     some = jnp.maximum(offered, 1e-9)
     share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
-    used = jnp.where(q > 0, 1.0, share)
+    used = jnp.where(q > 0, own, share)
     average = link.queue.average(y.laws[k], q)
     shares = (marked / some, dropped / some)
     delay = queueing_delay(q, link.capacity)
-    return q, delay, average, signal.either, *shares, signal.load, offered, quenches, used
+    return own * q, delay, average, signal.either, *shares, signal.load, offered, quenches, used
 
 
 def _report_flows(net: Network, i: int, y: State, outputs: Outputs) -> tuple:

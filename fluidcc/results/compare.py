@@ -412,7 +412,7 @@ def _signal_shares(net: Network, eq: Equilibrium, k: int) -> tuple[float, float]
     marked, dropped = 0.0, sent * float(signal.drop)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k in flows.route:
-            received = interpret_signal(flows, signal)
+            received = interpret_signal(flows, signal, k)
             load = float(np.sum(np.asarray(flows.n) * eq.flows[name].rate))
             sent += load
             marked += load * float(received.either - received.drop)
