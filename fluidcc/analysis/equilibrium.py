@@ -345,7 +345,7 @@ def _link(net: Network, op: OperatingPoint, k: int, regime: Regime) -> LinkEquil
     busy = regime in (Regime.INTERIOR, Regime.STEADY) and queue > 0
     load = float(op.signals[k].load) if link.queue.loads else None
     return LinkEquilibrium(
-        own * queue, queueing_delay(queue, float(link.capacity)), average,
+        own * queue, queueing_delay(queue, float(link.capacity)), own * average,
         float(op.signals[k].either), own if busy else used, load, _quench_fraction(net, k, op),
     )  # fmt: skip
 

@@ -40,7 +40,7 @@ from fluidcc.analysis.steady_laws import (
 )
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
-from fluidcc.model.rates import kept, measured, over_classes, received
+from fluidcc.model.rates import cross_beside, kept, measured, over_classes, received
 from fluidcc.module import skeleton
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, flatten, leaves, map_tree, repeat
@@ -217,10 +217,15 @@ def arrivals(
     through: list[Num] = [1.0] * len(net.links)
     offered: list[Num] = []
     accepted: list[Num] = []
+    beside = [cross_beside(net, k) for k in range(len(net.links))]
     for _ in net.links:  # each pass is right for one link more of every route
-        offered = [link.cross + 0.0 * link.capacity for link in net.links]
+        offered = [
+            link.cross + more + 0.0 * link.capacity
+            for link, more in zip(net.links, beside, strict=True)
+        ]
         accepted = [
-            link.cross * (1 - s.signal.drop) for link, s in zip(net.links, emitted, strict=True)
+            link.cross * (1 - s.signal.drop) + more
+            for link, s, more in zip(net.links, emitted, beside, strict=True)
         ]
         for flows, (_, rate), shares in zip(net.flows, senders, shares_kept, strict=True):
             left = flows.n * rate

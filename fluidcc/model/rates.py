@@ -7,7 +7,7 @@ links; only values read from them (DelayedInputs) have delays.
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from fluidcc import ops
@@ -266,6 +266,14 @@ def interpret_signal(flows: Flows, signal: Signal, link: int) -> Signal:
     return flows.feedback.interpret(signal._replace(mark=mark, drop=drop))
 
 
+def link_signal(net: Network, flows: Flows, signals: Sequence[Signal], k: int) -> Signal:
+    """The signal of link k to packets of flows that wait there, with that of a queue beside it."""
+    own, beside = interpret_signal(flows, signals[k], k), net.links[k].beside
+    if beside not in flows.passes:
+        return own
+    return combine((own, interpret_signal(flows, signals[beside], beside)))
+
+
 def kept(flows: Flows, signal: Signal, link: int) -> Num:
     """Share of the packets that come to a link and are not lost there."""
     return 1 - interpret_signal(flows, signal, link).drop
@@ -377,8 +385,9 @@ def _senders(
     for i, flows in enumerate(net.flows):
         s, rtt, law = y.senders[i], round_trip(net, flows, y.queues), flows.window
         window = law.window(s.law)
-        paces = (p for p in past.paces[i] if p is not None)
-        pace = math.prod(paces) if net.rates == "self_clocked" else 1.0
+        # packets that wait nowhere would keep their spacing for ever: their rate is smooth
+        clocked = net.rates == "self_clocked" and not flows.passes
+        pace = math.prod(past.paces[i]) if clocked else 1.0
         share = ops.maximum(s.active, SOME_ACTIVE) if flows.traffic.starts else 1.0
         acks = past.acked[i] * pace / share
         carried = acks
@@ -403,7 +412,7 @@ def _senders(
         changes.append(change)
         raws.append(raw_window)
         rate = acks + held
-        if net.rates != "self_clocked":
+        if not clocked:
             rate = share * sending_rate(flows, s, signal, rtt)
         rates.append(rate if mode is None else ops.where(mode == WAITING, 0.0, rate))
     return tuple(changes), tuple(raws), tuple(rates)
@@ -430,11 +439,18 @@ def own_share(net: Network, k: int, loads: Iterable[tuple[int, Num]]) -> Num:
     The state of such a queue is the delay in packets of the whole capacity, of which it has this
     share.
     """
-    passing = [over_classes(flow) for i, flow in loads if k in net.flows[i].passes]
-    if not passing:
+    beside = [link for link in net.links if link.beside == k]
+    if not beside:
         return 1.0
-    least = min(1 - link.weight for link in net.links if link.beside == k)
-    return ops.maximum(1 - sum(passing) / net.links[k].capacity, least)
+    passing = [over_classes(flow) for i, flow in loads if k in net.flows[i].passes]
+    taken = sum(passing) + cross_beside(net, k)
+    least = min(1 - link.weight for link in beside)
+    return ops.maximum(1 - taken / net.links[k].capacity, least)
+
+
+def cross_beside(net: Network, k: int) -> Num:
+    """Cross traffic in the queue beside that of link k [packet/s]."""
+    return sum(link.cross for link in net.links if link.beside == k)
 
 
 def _link_flux(
@@ -448,10 +464,10 @@ def _link_flux(
     """Raw and bounded change of queue k per second, that of its law, its signal, its pace."""
     link, q, x = net.links[k], y.queues[k], y.laws[k]
     capacity, mode = link.capacity, None if modes is None else modes.queues[k]
-    offered = link.cross + sum(over_classes(flow) for _, flow in arriving)
+    offered = link.cross + cross_beside(net, k) + sum(over_classes(flow) for _, flow in arriving)
     given = modes.emitted[k] if modes is not None and modes.emitted else None
     early = emit_signal(link, x, q, offered) if given is None else measured(link, q, given)
-    accepted = link.cross * (1 - early.drop)
+    accepted = link.cross * (1 - early.drop) + cross_beside(net, k)
     for i, flow in arriving:
         accepted = accepted + over_classes(flow * kept(net.flows[i], early, k))
     raw = (accepted - capacity) / own_share(net, k, arriving)

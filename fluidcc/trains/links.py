@@ -170,19 +170,22 @@ class _Judge:
     """A queue law that sees the arrivals of a step a packet or a few at a time, of a mean size."""
 
     def __init__(
-        self, port: Port, numbers: PortNumbers, offer: Offer, step: Array, total: Array, size: Array
-    ) -> None:
+        self, port: Port, numbers: PortNumbers, offer: Offer, step: Array, total: Array,
+        size: Array, whole: Array,
+    ) -> None:  # fmt: skip
         self._port, self._numbers, self._offer, self._size = port, numbers, offer, size
         even = [(total / port.blocks, step / port.blocks)] * port.blocks
         self.parts = list(_singly(port, offer, step, total)) if port.single else even
         self._capacity = numbers.capacity + 0.0 * total
+        shared = port.beside >= 0 or port.after >= 0
+        self._rate = whole / step if shared else self._capacity
 
     def see(self, before: _Judged, part: Array, span: Array, u: Array) -> _Judged:
         """What the law has said after one more part, of `part` packets in `span` [s]; `u` is a
         random number (B).
         """
         port, law, capacity = self._port, self._numbers.law, self._capacity
-        served, x = capacity * span, before.state
+        served, x = self._rate * span, before.state
         found = jnp.maximum(before.queue + (part - served) / 2, 0.0)
         if port.averages:  # an idle link counts as small packets that find it empty
             idle = jnp.maximum(served - part - found, 0.0)
@@ -273,14 +276,14 @@ def _voice(
 
 def _choose(
     port: Port, numbers: PortNumbers, s: PortState, offer: Offer, step: Array, number: Array,
-    queue: Array, u: Array,
+    queue: Array, whole: Array, u: Array,
 ) -> tuple[PortState, Array, Array, Array]:  # fmt: skip
     """The link after its law has seen what arrives; marks and losses (N, B) by it, and the share
     (B) of all packets that it drops.
     """
     work = jnp.sum(offer.flows, axis=0) + offer.work + offer.loose_work
     size = jnp.where(number > 0, work / jnp.where(number > 0, number, 1.0), 1.0)
-    judge, zero = _Judge(port, numbers, offer, step, number, size), 0.0 * queue
+    judge, zero = _Judge(port, numbers, offer, step, number, size, whole), 0.0 * queue
     judged = _Judged(s.law, s.gap, s.armed, queue, zero, zero, zero, zero)
     reached = [judged.signals]
     for j, (part, span) in enumerate(judge.parts):
@@ -315,21 +318,23 @@ def _choose(
 
 def pass_through(
     port: Port, numbers: PortNumbers, s: PortState, record: PortRecord, offer: Offer,
-    k: Array, now: Array, step: Array, u: Array,
+    k: Array, now: Array, step: Array, whole: Array, u: Array,
 ) -> Outcome:  # fmt: skip
-    """One step of a link; `u` are its random numbers."""
+    """One step of a link that can serve `whole` packets in it; `u` are its random numbers."""
     arriving, queue = jnp.sum(offer.flows, axis=0), s.accepted - s.served
     total = arriving + offer.work + offer.loose_work
     number = arriving + offer.number + offer.loose
     by_number = _held(port, s)
-    whole = numbers.capacity * step + 0.0 * queue
+    whole = whole + 0.0 * queue
     room, voice = _voice(port, numbers, s, offer, whole, queue + total)
     marks = losses = jnp.zeros_like(offer.flows)
     dropped, taken = 0.0 * queue, 0
     if port.signals:
         taken = (port.blocks + 1) * port.spaced + port.each * port.flows
         own = u[:taken]
-        s, marks, losses, dropped = _choose(port, numbers, s, offer, step, number, by_number, own)
+        s, marks, losses, dropped = _choose(
+            port, numbers, s, offer, step, number, by_number, whole, own
+        )
     if port.lossy:
         p = numbers.random_loss + 0.0 * queue
         forced = draw_signals(p[None], offer.flows, u[taken : taken + port.flows])
@@ -376,6 +381,21 @@ def pass_through(
     if port.ticks:
         s = _tick(port, numbers, s, number, present, now, step, u[-1])
     return Outcome(s, record, marks)
+
+
+def room_of(
+    port: Port, numbers: PortNumbers, step: Array, states: tuple[PortState, ...], served: Array
+) -> Array:
+    """Packets (B) that a link can serve in a step: of a shared transmitter, what the queue that is
+    `served` first leaves, or all but what waits beside it, by its weight at least.
+    """
+    whole = numbers.capacity * step
+    if port.after >= 0:
+        return jnp.maximum(whole - served, 0.0)
+    if port.beside >= 0:
+        waits = states[port.beside].accepted - states[port.beside].served
+        return jnp.maximum(numbers.weight * whole, whole - waits)
+    return whole
 
 
 def _serve(port: Port, s: PortState, record: PortRecord, k: Array) -> tuple[PortState, PortRecord]:
