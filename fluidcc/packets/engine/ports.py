@@ -103,7 +103,9 @@ def _is_mapped(port, group):
 
 @compiled
 def _map(group, mark):
-    """The marking probability of a group at that of the queue."""
+    """The marking probability of a group at that of the queue; the same without a law for it."""
+    if group.marking == 0:
+        return mark
     r.number_at(group.marking_block, r.M_PROBABILITY).value = mark
     call(group.marking, group.marking_block)
     return r.number_at(group.marking_block, r.M_PROBABILITY).value
