@@ -143,3 +143,14 @@ def test_a_network_of_two_queues_is_what_its_text_says():
     assert "links.l4s.capacity" not in fc.paths(net)
     faster = fc.replace(net, {"links.classic.capacity": 2000})
     assert faster.links["l4s"].capacity == 2000
+
+
+def test_derivatives_are_those_of_the_closed_form():
+    """Of the packets in the Classic queue, and of its share of the link, by the coupling."""
+    objectives = ("links.classic.queue", "links.classic.utilization")
+    found = [fc.gradient(fc.load(DUAL), of, ["flows.scalable.marking.k"]) for of in objectives]
+    step = 1e-4
+    high, low = (5 * closed_form(2 + side)[0] / 1000 for side in (step, -step))
+    slope = (high - low) / (2 * step)
+    values = [one.derivatives["flows.scalable.marking.k"] for one in found]
+    assert values == pytest.approx([15 * slope, slope], rel=1e-4)
