@@ -33,6 +33,6 @@ class CoDelRate(AbstractQueueLaw):
         p = ops.where(x.above > self.interval, rate / seen.capacity, 0.0)
         return Signal(mark=ops.minimum(p, 1.0))
 
-    def breakpoints(self, x, queue):
-        """Signals begin when the delay has been above the target for an interval."""
-        return (x.above - self.interval,)
+    def breakpoints(self, x, seen):
+        """The delay meets the target; it has been above it for an interval."""
+        return (seen.sojourn - self.target, x.above - self.interval)

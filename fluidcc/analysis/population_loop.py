@@ -490,6 +490,8 @@ def _queues(eq: Equilibrium) -> tuple[int, ...]:
                 f"flows.{name}: windows of {np.min(group.window):.3g} packets; timers decide below "
                 f"{_LEAST_WINDOW:g}"
             )
+    if any(link.beside is not None for link in eq.net.links):
+        raise NoLoop("the loop of a population over two queues of one link is not known")
     busy = tuple(k for k, backlog in enumerate(eq.op.backlogs) if float(backlog) > 0)
     if not busy:
         raise NoLoop("no link has a queue")

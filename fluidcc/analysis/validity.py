@@ -96,6 +96,11 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
             )
         if float(net.links[k].cross) > _CROSS * float(net.links[k].capacity):
             yield f"links.{name}: cross traffic varies, in the fluid model its rate is constant"
+        if (weight := net.links[k].weight) is not None and found.utilization > float(weight):
+            yield (
+                f"links.{name}: takes {found.utilization:.3g} of its transmitter, more than its "
+                f"weight of {float(weight):g}; in the fluid model it is always served first"
+            )
         if _voice(net.links[k]) > _CROSS * float(net.links[k].capacity):
             yield f"links.{name}: voice calls vary, in the fluid model their load is constant"
         if math.isfinite(float(eq.op.escapes[k])):
@@ -116,7 +121,7 @@ def _voice(link: Link) -> float:
 
 def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
     """Whether marking above the jump of link k ends before a round trip is over."""
-    queues = tuple(eq.links[name].queue for name in net.link_names)
+    queues = tuple(map(float, eq.op.queues))
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k not in flows.route or flows.window.loads or listens_at_once(flows):
             continue

@@ -113,7 +113,7 @@ def _write_queue(law: AbstractQueueLaw) -> str:
         after = {k: _one(e, count) for k, e in _after(signalled, slots).items()}
         text += _function("signalled", _lines(after, slots))
     if law.period() is not None:
-        tick = _measured(rule(law, "on_tick"))
+        tick = rule(law, "on_tick")
         after = _after(tick, slots) | {r.Q_CHANGED: _moved(tick)}
         text += _function("tick", _lines(after, slots))
     return text

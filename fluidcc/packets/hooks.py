@@ -282,8 +282,10 @@ def _needed(kinds: Iterable[int], groups: np.ndarray, ports: np.ndarray) -> Iter
         yield "mark_departure"
     if (ports["depart"] != 0).any():
         yield "judge_heads"
-    if (ports["second_class"] != 0).any():
-        yield from ("serve_fairly", "arrive_second")
+    if (ports["transmitter"] != 0).any():
+        yield "serve_fairly"
+    if (ports["coupled"] >= 0).any():
+        yield "mark_coupled"
 
 
 def part_addresses(kinds: Iterable[int], groups: np.ndarray, ports: np.ndarray) -> dict[str, int]:

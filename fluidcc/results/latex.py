@@ -151,7 +151,15 @@ def latex(net: Network) -> str:
             lines.append(_line(rf"{left}_{{\mathrm{{{_text(name)}}}}}", right, flows.window))
     for name, link in zip(net.link_names, net.links, strict=True):
         queue = rf"\dot q_{{\mathrm{{{_text(name)}}}}}"
-        lines.append(rf"{queue} &= \sum n\,x(t - f) - C, \quad 0 \le q \le B")
+        growth = r"\sum n\,x(t - f) - C"
+        if beside := [
+            n
+            for n, other in zip(net.link_names, net.links, strict=True)
+            if other.beside is not None and net.link_names[other.beside] == name
+        ]:
+            load = rf"Y_{{\mathrm{{{_text(beside[0])}}}}}"  # its delay is q/C
+            growth = rf"\left({growth}\right) \frac{{C}}{{C - {load}}}"
+        lines.append(rf"{queue} &= {growth}, \quad 0 \le q \le B")
         lines += [_line(left, right, link.queue) for left, right in queue_equations(link).items()]
         lines += [line] if (line := _limits(link)) else []
     body = " \\\\\n  ".join(lines)

@@ -225,7 +225,20 @@ class _Step:
                 work = work + (total - before) * jnp.max(p.ack[hop])
                 returned[kind.number][hop] = total
         run = run._replace(arrived=tuple(map(tuple, arrived)), returned=tuple(map(tuple, returned)))
-        return _offer(facts, parts, paces, work, number, voice, loose, loose_work), run
+        maps = port.beside < 0 and any(kind.mapped for kind, _ in facts)
+        return _offer(facts, parts, paces, work, number, voice, loose, loose_work, maps), run
+
+    def _beside(self, link: int, run: Run, point: MarkingPoint) -> Array:
+        """Probability (B) of a signal by the queue beside a link, to a packet that leaves now."""
+        other = self.shape.ports[link].beside
+        port, numbers, state = self.shape.ports[other], self.numbers.ports[other], run.ports[other]
+        return links.chance_of_leaving(port, numbers, state, self.numbers.step, point, 0.0)
+
+    def coupled(self, link: int, run: Run, offer: links.Offer) -> Array:
+        """Marks (N, B) of packets that enter a link by the queue beside it."""
+        chances = offer.chances(self._beside(link, run, MarkingPoint.DEPARTURE))
+        u = self.draw(self.shape.ports[link].flows)
+        return links.draw_signals(chances, offer.flows, u) * offer.entry * offer.capable
 
     def judged(
         self, link: int, run: Run, leaving: links.Leaving, u: Array
@@ -278,7 +291,10 @@ class _Step:
                 here = jnp.maximum(self.come(kind, path), before)
                 departed[kind.number][hop] = here
                 u = self.draw(kind.count)
-                if kind.mapped:
+                if port.beside >= 0:
+                    other = self._beside(link, run, kind.marking_point)
+                    chance = chance + (1 - chance) * p.marking.probability(other, p.window)
+                elif kind.mapped:
                     chance = p.marking.probability(chance, p.window)
                 marks.append(links.draw_signals(chance[None], here - before, u))
         return jnp.concatenate(marks), run._replace(departed=tuple(map(tuple, departed)))
@@ -306,7 +322,7 @@ def _chances(facts: list, mark: Array) -> Array:
 
 def _offer(
     facts: list, parts: list, paces: list, work: Array, number: Array, voice: Array, loose: Array,
-    loose_work: Array,
+    loose_work: Array, maps: bool,
 ) -> links.Offer:  # fmt: skip
     """What comes to a link, with what its flows are like."""
     column, lanes = functools.partial(_column, facts), voice.shape[0]
@@ -314,8 +330,8 @@ def _offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
         pace=jnp.concatenate(paces) if paces else (),
         work=work, number=number, voice=voice, loose=loose, loose_work=loose_work,
-        mapped=column(lambda kind, _: kind.mapped),
-        maps=any(kind.mapped for kind, _ in facts),
+        mapped=column(lambda kind, _: maps and kind.mapped),
+        maps=maps,
         chances=functools.partial(_chances, facts),
         capable=column(lambda kind, _: kind.capable),
         entry=column(lambda kind, _: kind.marking_point is MarkingPoint.ENTRY),
@@ -331,7 +347,10 @@ def _order(shape: Shape) -> list[int]:
     for kind in shape.kinds:
         for hop, link in enumerate((*kind.route, *kind.back)):
             depth[link] = max(depth[link], hop)
-    return sorted(depth, key=lambda link: depth[link])
+    for link, port in enumerate(shape.ports):
+        if port.after >= 0:  # what is left to it
+            depth[link] = max(depth[link], depth[port.after])
+    return sorted(depth, key=lambda link: (depth[link], shape.ports[link].after >= 0))
 
 
 def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
@@ -363,12 +382,15 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         together=tuple(write(ring, k, total) for ring, total in begun),
     )
     run = run._replace(senders=tuple(states), oldest=oldest)
-    records = list(run.record.ports)
+    records, had_served = list(run.record.ports), [s.served for s in run.ports]
     for link in _order(shape):
         port = shape.ports[link]
         offer, run = this.offer(link, run)
         ports, before = list(run.ports), run.ports[link].served
-        own = draws_of_port(port) - 4 * port.voice - port.cross
+        own = draws_of_port(port) - 4 * port.voice - port.cross - (port.beside >= 0) * port.flows
+        first = port.after  # its transmitter serves that queue first
+        taken = run.ports[first].served - had_served[first] if first >= 0 else 0.0
+        whole = links.room_of(port, numbers.ports[link], step, run.ports, taken)
         outcome = links.pass_through(
             port,
             numbers.ports[link],
@@ -378,6 +400,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
             k,
             now,
             step,
+            whole,
             drawn := this.draw(own),
         )
         ports[link], records[link] = outcome.state, outcome.record
@@ -385,10 +408,13 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         this.done.add(link)
         if port.signals:
             marks = outcome.marks
+            if port.beside >= 0:
+                marks = jnp.minimum(marks + this.coupled(link, run, offer), offer.flows)
             if outcome.leaving:
                 run = run._replace(ports=tuple(ports))
                 own = drawn[port.blocks : draws_of_law(port)]
-                marks, lost, run = this.judged(link, run, outcome.leaving, own)
+                late, lost, run = this.judged(link, run, outcome.leaving, own)
+                marks = marks + late
                 ring, shed = records[link].shed, jnp.sum(lost, axis=0)
                 records[link] = records[link]._replace(shed=write(ring, k, last(ring, k) + lost))
                 state = ports[link]

@@ -23,7 +23,6 @@ from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import (
     Flows,
-    Link,
     Network,
     growth_per_packet,
     link_delays,
@@ -95,6 +94,8 @@ class Port:
     rewrites: bool  # its router rewrites ACKs
     voice: bool
     cross: int  # 1 if there is cross traffic, else 0
+    beside: int  # link whose transmitter it shares, served first; -1 for none
+    after: int  # link beside it that is served first; -1 for none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,6 +176,7 @@ class PortNumbers(NamedTuple):
     drain: Any  # packets that the voice queue holds
     voice: Any  # VoiceNumbers, or () without calls
     cross: Any  # packet/s
+    weight: Any  # of a queue beside another
 
 
 class Numbers(NamedTuple):
@@ -442,7 +444,7 @@ def _port(
         counts_service=law.counts_service,
         finite=math.isfinite(float(link.buffer)),
         lossy=link.random_loss is not None,
-        signals=flows > 0 and not says_nothing(law),
+        signals=flows > 0 and (link.beside is not None or not says_nothing(law)),
         departs=departs,
         loads=law.loads,
         second=link.voice is not None and link.voice.discipline == "wfq",
@@ -450,6 +452,8 @@ def _port(
         rewrites=rewrites,
         voice=link.voice is not None,
         cross=int(float(link.cross) > 0),
+        beside=-1 if link.beside is None else link.beside,
+        after=next((j for j, other in enumerate(net.links) if other.beside == k), -1),
     )
 
 
@@ -480,6 +484,7 @@ def _port_numbers(net: Network, k: int) -> PortNumbers:
         drain=np.float64(drain),
         voice=() if voice is None else _voice(voice, float(link.packet_size)),
         cross=np.float64(link.cross),
+        weight=() if link.weight is None else np.float64(link.weight),
     )
 
 
@@ -488,9 +493,10 @@ def shortest_trip(net: Network) -> float:
     return min(float(np.min(np.asarray(flows.rtt))) for flows in net.flows)
 
 
-def _longest_wait(link: Link, trip: float) -> float:
+def _longest_wait(net: Network, k: int, trip: float) -> float:
     """A generous time in a queue [s]."""
-    rate = float(link.capacity)
+    link, rate = net.links[k], float(net.links[k].capacity)
+    rate *= min((1 - float(other.weight) for other in net.links if other.beside == k), default=1.0)
     if link.voice is not None and link.voice.discipline == "wfq":
         rate *= 1 - float(link.voice.share)
     return min(float(link.buffer), 1000.0 + 2 * trip * rate) / rate
@@ -542,7 +548,7 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
         for k in range(len(net.links))
     )
     longest = max(flow.rtt for flow in whole.flows)
-    waits = sum(_longest_wait(link, longest) for link in net.links)
+    waits = sum(_longest_wait(net, k, longest) for k in range(len(net.links)))
     rows = scale * int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
     draws = sum(map(draws_of_port, ports)) + sum(map(draws_of_kind, kinds))
     shape = Shape(tuple(kinds), ports, rows, draws)
@@ -580,7 +586,9 @@ def draws_of_port(port: Port) -> int:
     """Random numbers that a link takes in a step."""
     voice = 4 * port.voice
     lossy = port.lossy * port.flows
-    return draws_of_law(port) + lossy + port.finite + (port.ticks > 0) + voice + port.cross
+    coupled = (port.beside >= 0) * port.flows
+    others = port.finite + (port.ticks > 0) + port.cross
+    return draws_of_law(port) + lossy + others + voice + coupled
 
 
 def draws_of_law(port: Port) -> int:

@@ -76,9 +76,9 @@ class CoDel(AbstractQueueLaw):
             share = ops.where(on, ops.minimum(seen.elapsed / self.spacing(x), 1.0), 0.0)
         return Signal(mark=share) if self.ecn else Signal(drop=share)
 
-    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
-        """Signals begin when the delay has been above the target for an interval."""
-        return (x.above - self.interval,)
+    def breakpoints(self, x: State, seen: Arrival) -> tuple[Num, ...]:
+        """The delay meets the target; it has been above it for an interval."""
+        return (seen.sojourn - self.target, x.above - self.interval)
 
     def in_packets(self, buffer: float) -> "CoDel":
         """Signal at the times that the law sets."""
