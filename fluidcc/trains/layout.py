@@ -429,7 +429,7 @@ def _port(
     law = link.queue.in_packets(float(link.buffer))
     single, ticks = law is not link.queue, law.period() is not None
     departs, mean = law.at_departure, float(link.capacity) * step  # packets
-    spaced = not departs and (single or is_spaced(law))
+    spaced = not departs and (single or law.heeds_signals or is_spaced(law))
     most = min(_SINGLE, 2 * mean) if single else min(_BLOCKS, mean)
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if ticks else math.inf
     return Port(
