@@ -108,7 +108,7 @@ class SourcePlan:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """All groups and flows of a network.
+    """All groups and flows of a network, with a link for each group on fair links: `given.by_group`.
 
     Flows of open sources, and of requests, follow all others. Groups of requests follow those of
     the network.
@@ -120,11 +120,20 @@ class Plan:
     background: tuple[BackgroundPlan, ...] = ()
     sources: tuple[SourcePlan, ...] = ()
     scale: int = 1  # of the number of flows of open sources
+    given: Network | None = None
+
+    def crossing(self, link: int) -> tuple[int, ...]:
+        """Numbers of the flows whose packets or acknowledgements cross a link."""
+        return tuple(k for k, flow in enumerate(self.flows) if link in flow.route + flow.back)
+
+    def queues(self, link: int) -> int:
+        """Number of queues of a link."""
+        return max(len(self.crossing(link)), 1) if self.net.links[link].fair else 1
 
     def scaled(self, scale: int) -> "Plan":
         """The plan with `scale` times the flows for transfers of open sources, or the most."""
         opened = scale > 1 and any(group.flows.traffic.open for group in self.groups)
-        return plan(self.net, scale) if opened else self
+        return plan(self.given or self.net, scale) if opened else self
 
     def members(self, group: int) -> tuple[np.ndarray, ...]:
         """Numbers of the flows of a group: one array for each flow, or each open source."""
@@ -170,6 +179,9 @@ def _flows(flows: Flows, links: tuple[Link, ...]) -> Iterator[tuple[str, str]]:
     for queue in (links[k].queue for k in flows.route + requests):
         if _by_rate(queue):
             yield from _on_arrival(flows, queue)
+    if flows.traffic.open and any(links[k].fair for k in flows.route + flows.reverse_route):
+        known = "closed traffic, such as web"
+        yield "traffic", f"files that come by themselves have no queue of a fair link; expected {known}"
 
 
 def _refusals(net: Network) -> list[str]:
@@ -437,6 +449,7 @@ def plan(net: Network, scale: int = 1) -> Plan:
     `scale` multiplies the number of transfers that open sources may have under way.
     """
     require_network(net)
+    given, net = net, net.by_group
     if refused := _refusals(net):
         raise PacketError(f"not simulated packet by packet: {'; '.join(refused)}")
     groups = [_group(net, k) for k in range(len(net.flows))]
@@ -449,5 +462,5 @@ def plan(net: Network, scale: int = 1) -> Plan:
         layout.opened(k, scale)
     return Plan(
         net, tuple(layout.groups), tuple(layout.flows), tuple(_background(net)),
-        tuple(layout.sources), scale,
+        tuple(layout.sources), scale, given,
     )  # fmt: skip
