@@ -108,19 +108,19 @@ class SourcePlan:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """All groups and flows of a network, with a link for each group on fair links: `given.by_group`.
+    """All groups and flows of a network; `net` is the one `given`, by group on fair links.
 
     Flows of open sources, and of requests, follow all others. Groups of requests follow those of
     the network.
     """
 
+    given: Network
     net: Network
     groups: tuple[GroupPlan, ...]
     flows: tuple[FlowPlan, ...]
     background: tuple[BackgroundPlan, ...] = ()
     sources: tuple[SourcePlan, ...] = ()
     scale: int = 1  # of the number of flows of open sources
-    given: Network | None = None
 
     def crossing(self, link: int) -> tuple[int, ...]:
         """Numbers of the flows whose packets or acknowledgements cross a link."""
@@ -133,7 +133,7 @@ class Plan:
     def scaled(self, scale: int) -> "Plan":
         """The plan with `scale` times the flows for transfers of open sources, or the most."""
         opened = scale > 1 and any(group.flows.traffic.open for group in self.groups)
-        return plan(self.given or self.net, scale) if opened else self
+        return plan(self.given, scale) if opened else self
 
     def members(self, group: int) -> tuple[np.ndarray, ...]:
         """Numbers of the flows of a group: one array for each flow, or each open source."""
@@ -461,6 +461,6 @@ def plan(net: Network, scale: int = 1) -> Plan:
     for k in (k for k, opened in enumerate(kinds) if opened):
         layout.opened(k, scale)
     return Plan(
-        net, tuple(layout.groups), tuple(layout.flows), tuple(_background(net)),
-        tuple(layout.sources), scale, given,
+        given, net, tuple(layout.groups), tuple(layout.flows), tuple(_background(net)),
+        tuple(layout.sources), scale,
     )  # fmt: skip
