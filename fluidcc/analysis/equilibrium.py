@@ -604,7 +604,8 @@ def _find_extremes(law: Any) -> list[tuple[str, str]]:
         other = law.with_window(start, -1.0)
         own = [a == b for a, b in zip(*map(leaves, (start, other)), strict=True)]
     else:
-        start, events, functions = law.start(0.0), _ARRIVALS, [law.on_arrival, law.on_tick]
+        start, events = law.start(0.0), _ARRIVALS
+        functions = [law.move_memory, law.on_signal, law.on_tick]
         own = [True] * len(leaves(start))
     if not any(own):
         return []

@@ -21,7 +21,7 @@ from fluidcc.analysis.operating_point import Regime, conditions
 from fluidcc.analysis.population import moments, stationary_law
 from fluidcc.analysis.sending import listens_at_once
 from fluidcc.analysis.steady_laws import steady_signal
-from fluidcc.model.delays import explicit_delays
+from fluidcc.model.delays import explicit_delays, signal_age
 from fluidcc.model.fluid import steady
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import Flows, Link, Network, sees_marks, to_arrays, why_packets
@@ -142,7 +142,8 @@ def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
         if k not in flows.route or flows.window.loads or listens_at_once(flows):
             continue
         trip = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
-        loop = np.asarray(flows.feedback.age(trip) + trip.forward) / np.asarray(trip.round_trip)
+        age = signal_age(flows, net.links[k], trip)
+        loop = np.asarray(age + trip.forward) / np.asarray(trip.round_trip)
         if float(np.min(loop)) < _WHOLE:
             yield (
                 f"flows.{name}: links.{net.link_names[k]} marks for {np.min(loop):.2g} of a round "

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.laws.law import SIGNALS, PathTimes, Signal, queueing_delay
+from fluidcc.laws.law import SIGNALS, MarkingPoint, PathTimes, Signal, queueing_delay
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree
 from fluidcc.scenario.network import (
     Flows,
+    Link,
     Network,
     first_hop,
     forward_delays,
@@ -170,6 +171,15 @@ class PathDelays(NamedTuple):
     passages: tuple[tuple[int, Num], ...] = ()  # through queues on record: link, since the entry
 
 
+def signal_age(flows: Flows, link: Link, trip: PathTimes) -> Num:
+    """Age of a link's signal when the flows receive it [s]; its law may decide as packets leave."""
+    feedback = flows.feedback
+    entering = feedback.on_data and feedback.marking_point is MarkingPoint.ENTRY
+    if entering and link.queue.at_departure:
+        trip = trip._replace(forward=trip.forward + trip.queueing)
+    return feedback.age(trip)
+
+
 def path_delay(net: Network, flows: Flows, queues: Sequence[Num]) -> Num:
     """Queueing delay over all links on the route of a packet sent now [s]."""
     waits = (
@@ -302,7 +312,7 @@ def ages_along(net: Network, delays: list[PathDelays]) -> DelayedInputs:
 
     def received(flows: Flows, way: PathDelays) -> tuple[Signal, ...]:
         return tuple(
-            signal_ages(flows.feedback.age(trip), fields_heard(net, flows, k), entered)
+            signal_ages(signal_age(flows, net.links[k], trip), fields_heard(net, flows, k), entered)
             for k, trip, entered in zip(flows.route, way.trips, way.entered, strict=True)
         )
 

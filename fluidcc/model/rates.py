@@ -285,10 +285,24 @@ def measured(link: Link, queue: Num, signal: Signal) -> Signal:
     return signal._replace(**values)
 
 
+def deciding_rate(link: Link, queue: Num, offered: Num) -> Num:
+    """Rate of the packets that a queue law decides upon [packet/s]: of those that arrive, at
+    `offered`, or of those that leave.
+    """
+    if not link.queue.at_departure:
+        return offered
+    return ops.where(queue > 0, link.capacity, ops.minimum(offered, link.capacity))
+
+
+def _own_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
+    """Signal of a queue law to packets, of which `offered` arrive [packet/s]."""
+    between = 1.0 / ops.maximum(deciding_rate(link, queue, offered), _SOME_RATE)
+    return link.queue.signal(x, Arrival(1.0, between, queue, link.capacity))
+
+
 def emit_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
     """Signal of a link to packets that arrive at `offered` [packet/s], without overflow losses."""
-    between = 1.0 / ops.maximum(offered, _SOME_RATE)
-    signal = link.queue.signal(x, Arrival(1.0, between, queue, link.capacity))
+    signal = _own_signal(link, x, queue, offered)
     if link.random_loss is not None:
         signal = signal._replace(drop=signal.drop + (1 - signal.drop) * link.random_loss)
     return measured(link, queue, Signal(*(v + 0.0 * queue for v in signal)))
@@ -328,18 +342,22 @@ def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> N
 
 
 def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
-    """Mean change of a queue law's memory per second by arrivals, before its limits act.
-
-    Arrivals come at `offered` packets per second.
+    """Mean change of a queue law's memory per second by packets, before its limits act: by those
+    that arrive, at `offered` packets per second, or leave, and by its signals.
     """
     law, capacity = link.queue, link.capacity
 
     def change(count: Num, elapsed: Num) -> Any:
-        return law.on_arrival(x, Arrival(count, elapsed, q, capacity))
+        return law.move_memory(x, Arrival(count, elapsed, q, capacity))
 
     per_packet = slope(lambda k: change(k, 0.0), x, q, capacity)
     per_second = slope(lambda k: change(0.0, k), x, q, capacity)
-    return summed(scaled(law.sampling_rate(offered, capacity), per_packet), per_second)
+    deciding = deciding_rate(link, q, offered)
+    moved = summed(scaled(law.sampling_rate(deciding, capacity), per_packet), per_second)
+    if not law.heeds_signals:
+        return moved
+    signals = deciding * _own_signal(link, x, q, offered).either
+    return summed(moved, scaled(signals, law.on_signal(x, Arrival(1.0, 0.0, q, capacity))))
 
 
 def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:

@@ -15,7 +15,14 @@ from fluidcc.dde.uniform import Uniform
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import combine, queueing_delay
 from fluidcc.model.advice import advice
-from fluidcc.model.delays import Outputs, State, explicit_delays, path_delay, round_trip
+from fluidcc.model.delays import (
+    Outputs,
+    State,
+    explicit_delays,
+    path_delay,
+    round_trip,
+    signal_age,
+)
 from fluidcc.model.fluid import as_fluid, varies, with_service
 from fluidcc.model.network_mesh import least_rate, uniform_mesh
 from fluidcc.model.network_system import blank, network_system, starts_late
@@ -335,7 +342,7 @@ def check_network(net: Network) -> None:
             )
         trips = explicit_delays(net, flows, tuple(0.0 for _ in net.links)).trips
         for k, trip in zip(flows.route, trips, strict=True):
-            if np.min(flows.feedback.age(trip)) <= 0:
+            if np.min(signal_age(flows, net.links[k], trip)) <= 0:
                 raise ValueError(
                     f"flows.{name}.reverse_delay: trajectories need signals that take some time: "
                     "expected a reverse_delay, or an access_delay, above 0 s, got 0 s from "

@@ -1,5 +1,6 @@
 """One step of trains: senders hear and send, links pass on, in the order of the routes."""
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from fluidcc.trains.layout import (
     Numbers,
     Shape,
     draws_of_files,
+    draws_of_law,
     draws_of_port,
     draws_to_respond,
 )
@@ -117,6 +119,10 @@ class _Step:
             if ring.shape[0]:
                 row = event_row(time) if hop else train.row()
                 total = total + read_flows(ring, row, kind.offsets[hop], kind.count)
+            ring = self.record.ports[kind.route[hop]].shed
+            if ring.shape[0]:
+                row = event_row(path.left[hop])
+                total = total + read_flows(ring, row, kind.offsets[hop], kind.count)
         return total
 
     def come(self, kind: Kind, path: _Path) -> Array:
@@ -143,7 +149,7 @@ class _Step:
             if port.marks.shape[0] and kind.marking_point is not MarkingPoint.REVERSE:
                 if kind.quench:
                     row = event_row(told)
-                elif kind.marking_point in LATE:
+                elif kind.marking_point in LATE or self.shape.ports[link].departs:
                     row = event_row(path.left[hop])
                 else:
                     row = event_row(path.came[hop]) if hop else train.row()
@@ -234,6 +240,34 @@ class _Step:
         u = self.draw(self.shape.ports[link].flows)
         return links.draw_signals(chances, offer.flows, u) * offer.entry * offer.capable
 
+    def judged(
+        self, link: int, run: Run, leaving: links.Leaving, u: Array
+    ) -> tuple[Array, Array, Run]:
+        """Marks and losses (N, B) of packets that a link's law has decided upon as they left, and
+        the run that knows of them.
+        """
+        departed, parts, facts = [list(d) for d in run.departed], [], []
+        for kind, p in zip(self.shape.kinds, self.numbers.kinds, strict=True):
+            for hop in (h for h, k in enumerate(kind.route) if k == link):
+                path = self.back_to(kind, p, self.now(), hop + 1)
+                before = departed[kind.number][hop]
+                here = jnp.maximum(self.come(kind, path), before)
+                departed[kind.number][hop] = here
+                parts.append(here - before)
+                facts.append((kind, p))
+        flows = jnp.concatenate(parts)
+        shares = [v / jnp.maximum(leaving.number, 1.0) for v in (leaving.marked, leaving.dropped)]
+        chosen, shed = (
+            links.deal(flows * share[None], u) for share, u in zip(shares, u[:2], strict=True)
+        )
+        if any(kind.mapped for kind, _ in facts):
+            mapped, own = _column(facts, lambda kind, _: kind.mapped), _chances(facts, shares[0])
+            own = links.draw_signals(own, flows, u[2:])
+            chosen = jnp.where(mapped > 0, own, chosen)
+        marks = chosen * _column(facts, lambda kind, _: kind.capable)
+        lost = jnp.minimum(chosen - marks + shed, flows)
+        return marks, lost, run._replace(departed=tuple(map(tuple, departed)))
+
     def departing(self, link: int, run: Run, arms: Array) -> tuple[Array, Run]:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
         shape, numbers = self.shape, self.numbers
@@ -266,37 +300,39 @@ class _Step:
         return jnp.concatenate(marks), run._replace(departed=tuple(map(tuple, departed)))
 
 
+def _column(facts: list, value: Any) -> Array:
+    """A number (N, 1) of the flows of a link, from their kinds and numbers."""
+    each = [
+        jnp.broadcast_to(jnp.asarray(value(kind, p), float), (kind.count, 1)) for kind, p in facts
+    ]
+    return jnp.concatenate(each) if each else jnp.zeros((0, 1))
+
+
+def _chances(facts: list, mark: Array) -> Array:
+    """Probabilities (N, B) of a mark for the flows of a link whose own is `mark` (B)."""
+    each = [
+        jnp.broadcast_to(
+            p.marking.probability(mark, p.window) if kind.mapped else mark,
+            (kind.count, mark.shape[0]),
+        )
+        for kind, p in facts
+    ]
+    return jnp.concatenate(each)
+
+
 def _offer(
     facts: list, parts: list, paces: list, work: Array, number: Array, voice: Array, loose: Array,
     loose_work: Array, maps: bool,
 ) -> links.Offer:  # fmt: skip
     """What comes to a link, with what its flows are like."""
-
-    def column(value: Any) -> Array:
-        each = [
-            jnp.broadcast_to(jnp.asarray(value(kind, p), float), (kind.count, 1))
-            for kind, p in facts
-        ]
-        return jnp.concatenate(each) if each else jnp.zeros((0, 1))
-
-    def chances(mark: Array) -> Array:
-        each = [
-            jnp.broadcast_to(
-                p.marking.probability(mark, p.window) if kind.mapped else mark,
-                (kind.count, mark.shape[0]),
-            )
-            for kind, p in facts
-        ]
-        return jnp.concatenate(each)
-
-    lanes = voice.shape[0]
+    column, lanes = functools.partial(_column, facts), voice.shape[0]
     return links.Offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
         pace=jnp.concatenate(paces) if paces else (),
         work=work, number=number, voice=voice, loose=loose, loose_work=loose_work,
         mapped=column(lambda kind, _: maps and kind.mapped),
         maps=maps,
-        chances=chances,
+        chances=functools.partial(_chances, facts),
         capable=column(lambda kind, _: kind.capable),
         entry=column(lambda kind, _: kind.marking_point is MarkingPoint.ENTRY),
         below=column(lambda _, p: p.mark_below),
@@ -365,7 +401,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
             now,
             step,
             whole,
-            this.draw(own),
+            drawn := this.draw(own),
         )
         ports[link], records[link] = outcome.state, outcome.record
         this.record = this.record._replace(ports=tuple(records))
@@ -374,7 +410,16 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
             marks = outcome.marks
             if port.beside >= 0:
                 marks = jnp.minimum(marks + this.coupled(link, run, offer), offer.flows)
-            if any(kind.marking_point in LATE and link in kind.route for kind in shape.kinds):
+            if outcome.leaving:
+                run = run._replace(ports=tuple(ports))
+                own = drawn[port.blocks : draws_of_law(port)]
+                late, lost, run = this.judged(link, run, outcome.leaving, own)
+                marks = marks + late
+                ring, shed = records[link].shed, jnp.sum(lost, axis=0)
+                records[link] = records[link]._replace(shed=write(ring, k, last(ring, k) + lost))
+                state = ports[link]
+                ports[link] = state._replace(shed=shed, dropped=state.dropped + shed)
+            elif any(kind.marking_point in LATE and link in kind.route for kind in shape.kinds):
                 late, run = this.departing(link, run._replace(ports=tuple(ports)), offer.arms)
                 marks = marks + late
             ring = records[link].marks

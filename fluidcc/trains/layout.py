@@ -88,6 +88,7 @@ class Port:
     finite: bool
     lossy: bool  # loses packets at random
     signals: bool  # its law marks or drops
+    departs: bool  # its law decides as packets leave
     loads: bool
     second: bool  # voice has a queue of its own
     counted: bool  # small packets make numbers differ from work
@@ -428,22 +429,24 @@ def _port(
     link, flows = net.links[k], sum(kind.count * kind.route.count(k) for kind in crossing)
     law = link.queue.in_packets(float(link.buffer))
     single, ticks = law is not link.queue, law.period() is not None
-    spaced, mean = single or is_spaced(law), float(link.capacity) * step  # packets
+    departs, mean = law.at_departure, float(link.capacity) * step  # packets
+    spaced = not departs and (single or is_spaced(law))
     most = min(_SINGLE, 2 * mean) if single else min(_BLOCKS, mean)
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if ticks else math.inf
     return Port(
         flows=flows,
-        each=not spaced or any(kind.mapped for kind in crossing),
+        each=not (spaced or departs) or any(kind.mapped for kind in crossing),
         blocks=max(1, math.ceil(most)),
         ticks=max(1, math.ceil(step / period)) if ticks else 0,
         spaced=spaced,
-        single=single,
+        single=single and not departs,
         averages=averages(law),
         waits=law.waits,
         counts_service=law.counts_service,
         finite=math.isfinite(float(link.buffer)),
         lossy=link.random_loss is not None,
         signals=flows > 0 and (link.beside is not None or not says_nothing(law)),
+        departs=departs,
         loads=law.loads,
         second=link.voice is not None and link.voice.discipline == "wfq",
         counted=counted,
@@ -589,10 +592,16 @@ def draws_of_files(kind: Kind) -> int:
 def draws_of_port(port: Port) -> int:
     """Random numbers that a link takes in a step."""
     voice = 4 * port.voice
-    law = port.signals * (port.each * port.flows + port.spaced * (port.blocks + 1))
     lossy = port.lossy * port.flows
     coupled = (port.beside >= 0) * port.flows
-    return law + lossy + port.finite + (port.ticks > 0) + voice + port.cross + coupled
+    others = port.finite + (port.ticks > 0) + port.cross
+    return draws_of_law(port) + lossy + others + voice + coupled
+
+
+def draws_of_law(port: Port) -> int:
+    """Those of its queue law: for parts of a step, to deal signals to flows, and for each flow."""
+    parts = (port.spaced or port.departs) * (port.blocks + 1) + port.departs
+    return port.signals * (port.each * port.flows + parts)
 
 
 def train_time(net: Network, until: float, runs: int, step: float | None = None) -> float:

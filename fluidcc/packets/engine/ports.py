@@ -103,7 +103,9 @@ def _is_mapped(port, group):
 
 @compiled
 def _map(group, mark):
-    """The marking probability of a group at that of the queue."""
+    """The marking probability of a group at that of the queue; the same without a law for it."""
+    if group.marking == 0:
+        return mark
     r.number_at(group.marking_block, r.M_PROBABILITY).value = mark
     call(group.marking, group.marking_block)
     return r.number_at(group.marking_block, r.M_PROBABILITY).value
@@ -120,12 +122,14 @@ def _choose(s, port, packet, flow, group, below):
     mapped = _is_mapped(port, group)
     if mapped:
         chance = _map(group, mark)
-    return _draw(s, port, packet, flow, group, chance, mapped, mark < below)
+    return _draw(s, port, packet, flow, group, chance, mapped, mark < below, 1)
 
 
 @compiled
-def _draw(s, port, packet, flow, group, chance, mapped, marks):
-    """Choose a packet with probability `chance`, and mark it if it `marks`."""
+def _draw(s, port, packet, flow, group, chance, mapped, marks, own):
+    """Choose a packet with probability `chance`, and mark it if it `marks`; by the port's `own` law,
+    which hears of it, or by another.
+    """
     if chance != chance:
         s.status = r.NOT_A_NUMBER
     if not chance > 0 or (chance < 1 and draw(port) > chance):
@@ -133,6 +137,8 @@ def _draw(s, port, packet, flow, group, chance, mapped, marks):
     if not mapped:
         port.gap = 0
         port.gap_bytes = 0
+    if own == 1 and port.signalled != 0:
+        call(port.signalled, port.block)
     if packet.flags & r.ECT == 0 or not marks:
         return CHOSEN
     if packet.flags & r.CE == 0:
@@ -170,6 +176,8 @@ def decide(s, port, packet, queued, full):
     if (mark > 0 or drop > 0) and (port.averages == 0 or queued >= group.choice_waiting):
         if drop > 0 and (drop >= 1 or draw(port) < drop):
             fate = FORCED
+            if port.signalled != 0:
+                call(port.signalled, port.block)
         elif port.averages == 1 and group.choice_arms == 1 and port.armed == 0:
             port.armed = 1
             port.gap = 1
@@ -216,7 +224,7 @@ def mark_coupled(s, port, packet, flow, group):
     write_arrival(s, other, packet.size, waiting(other))
     call(other.signal, other.block)
     chance = _map(group, r.number_at(other.block, r.Q_MARK).value)
-    _draw(s, port, packet, flow, group, chance, True, True)
+    _draw(s, port, packet, flow, group, chance, True, True, 0)
 
 
 @compiled
@@ -258,6 +266,10 @@ def _perform_tick(s, port):
     if port.counts_system == 1:
         queue += port.busy
     write_arrival(s, port, port.unit, queue)
+    sojourn = queue / port.capacity
+    if port.transmitter != 0:  # its rate is not its own: that of the head so far
+        sojourn = s.now - r.packet_at(s.packets, port.head).arrives if port.count > 0 else 0.0
+    r.number_at(port.block, r.Q_SOJOURN).value = sojourn
     call(port.tick, port.block)
     changed = r.number_at(port.block, r.Q_CHANGED).value
     if changed != changed:
@@ -313,6 +325,66 @@ def _become_idle(s, port):
             catch_up(s, port)
 
 
+@compiled
+def _take(s, port):
+    """Take the head of a queue, which holds a packet, and tag the next one."""
+    index = dequeue(s, port)
+    if port.transmitter != 0 and port.count > 0:
+        port.tag += r.packet_at(s.packets, port.head).size / port.weight
+    return index
+
+
+@compiled
+def _judge_head(s, port, packet):
+    """Decide the fate of the packet at the head of the queue, which is about to leave."""
+    group = r.group_at(s.groups, r.flow_at(s.flows, packet.flow).group)
+    queue = float(port.count - 1)
+    if port.by_bytes == 1:
+        queue = (port.bytes - packet.size) / port.unit
+    if port.counts_system == 1:
+        queue += 1
+    port.gap += 1
+    port.gap_bytes += packet.size
+    write_arrival(s, port, packet.size, queue)
+    r.number_at(port.block, r.Q_SOJOURN).value = s.now - packet.arrives
+    port.seen_at = s.now
+    call(port.depart, port.block)
+    if port.loads == 1 and packet.flags & r.ACK == 0:
+        packet.load = max(packet.load, r.number_at(port.block, r.Q_LOAD).value)
+    drop = r.number_at(port.block, r.Q_DROP).value
+    if drop > 0 and (drop >= 1 or draw(port) < drop):
+        if port.signalled != 0:
+            call(port.signalled, port.block)
+        return FORCED
+    if r.number_at(port.block, r.Q_MARK).value > 0:
+        flow = r.flow_at(s.flows, packet.flow)
+        return _choose(s, port, packet, flow, group, inf)
+    return KEEP
+
+
+@part(records="port")
+def judge_heads(s, port):
+    """Decide about the packet that the port sends next, which is `judged` if it stays. If it is
+    dropped, the one behind it is looked at, at once, unless another port may be next.
+    """
+    port.judged = 0
+    while port.count > 0 and port.judged == 0:
+        packet = r.packet_at(s.packets, port.head)
+        if _judge_head(s, port, packet) == KEEP:
+            port.judged = 1
+            return
+        index = _take(s, port)
+        port.bytes -= packet.size
+        port.drops += 1
+        flow = r.flow_at(s.flows, packet.flow)
+        _lose(s, port, flow, packet)
+        if not packet.flags & r.ACK:
+            quench_drop(s, flow, packet)
+        release(s, index)
+        if port.transmitter != 0:
+            return
+
+
 @inlined
 def _transmit(s, entity, port, index):
     """Start a transmission from the port's own queue."""
@@ -328,17 +400,31 @@ def _transmit(s, entity, port, index):
     schedule(s, entity, s.now + packet.size / port.rate, s.now)
 
 
+@compiled
+def _choose_port(s, shared):
+    """Number of the port that a transmitter serves next; -1 if none has a packet."""
+    chosen, least = -1, inf
+    k = shared.first
+    while k >= 0:
+        port = r.port_at(s.ports, k)
+        if port.count > 0 and port.tag < least:
+            chosen, least = k, port.tag
+        k = port.sibling
+    return chosen
+
+
 @part(records="port")
 def serve_fairly(s, port):
     """Start the next transmission of several ports after `port` has ended one or got a packet, or idle."""
     shared = r.transmitter_at(port.transmitter, 0)
-    chosen, least = -1, inf
-    k = shared.first
-    while k >= 0:
-        other = r.port_at(s.ports, k)
-        if other.count > 0 and other.tag < least:
-            chosen, least = k, other.tag
-        k = other.sibling
+    chosen = _choose_port(s, shared)
+    while chosen >= 0 and r.port_at(s.ports, chosen).depart != 0:
+        other = r.port_at(s.ports, chosen)
+        account(s, other)
+        judge_heads(s, other)
+        if other.judged == 1:
+            break
+        chosen = _choose_port(s, shared)
     if port.busy == 1:
         schedule(s, port.entity, r.NEVER, s.now)
         if port.count == 0:
@@ -349,13 +435,10 @@ def serve_fairly(s, port):
         shared.virtual = 0.0
         return
     shared.busy = 1
-    shared.virtual = least
     other = r.port_at(s.ports, chosen)
     account(s, other)
-    index = dequeue(s, other)
-    if other.count > 0:
-        other.tag += r.packet_at(s.packets, other.head).size / other.weight
-    _transmit(s, other.entity, other, index)
+    shared.virtual = other.tag
+    _transmit(s, other.entity, other, _take(s, other))
 
 
 @compiled
@@ -363,7 +446,10 @@ def _serve(s, entity, port):
     """Start the next transmission, or idle."""
     if port.transmitter != 0:
         serve_fairly(s, port)
-    elif port.count > 0:
+        return
+    if port.depart != 0:
+        judge_heads(s, port)
+    if port.count > 0:
         _transmit(s, entity, port, dequeue(s, port))
     else:
         schedule(s, entity, r.NEVER, s.now)
@@ -425,7 +511,7 @@ def arrive(s, entity, index):
         port.drops += 1
         flow = r.flow_at(s.flows, packet.flow)
         _lose(s, port, flow, packet)
-        if port.arrive != 0 and not packet.flags & r.ACK:
+        if (port.arrive != 0 or port.depart != 0) and not packet.flags & r.ACK:
             quench_drop(s, flow, packet)
         release(s, index)
         return

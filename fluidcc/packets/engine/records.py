@@ -55,7 +55,7 @@ SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE =
 
 # numbers of a queue law's block; its state and parameters follow
 Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
-Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_STATE = range(6, 12)
+Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_SOJOURN, Q_STATE = range(6, 13)
 # of a window law's: the rest of its state and parameters follow
 W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD = range(4)
 W_EVENT = {name: 4 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
@@ -113,10 +113,10 @@ PORT_RECORD, port_at = _record(
     "f8 rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
     "f8 period spread waiting_idle bytes_squares random_loss delay_sum weight tag",
     "i8 bytes gap gap_bytes arrivals departures drops marks draws largest_bytes loss_draws",
-    "at update arrive signal tick block transmitter delays",
+    "at update arrive depart signal signalled tick block transmitter delays",
     "u8 key loss_key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
-    "i4 timer waits due loads link marks_transmitted entity sibling coupled shares",
+    "i4 timer waits due loads link marks_transmitted entity sibling coupled judged shares",
 )
 
 GROUP_RECORD, group_at = _record(
@@ -211,7 +211,7 @@ SIMULATION_RECORD, simulation_at = _record(
     # addresses of parts that are compiled apart, by the name of the function
     "at report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
     "at reset_sack report_blocks send_quench mark_departure decode_load receive_quench rewrite_ack",
-    "at serve_fairly mark_coupled send_cross receive_datagram advance_call admit_call",
+    "at judge_heads serve_fairly mark_coupled send_cross receive_datagram advance_call admit_call",
     "at advance_session start_session finish_connection stop_flow delay_ack send_delayed_ack",
     "at change_link",
     "i8 events ended_count",
