@@ -32,6 +32,6 @@ class CoDel(AbstractQueueLaw):
         p = ops.where(high & (x.above > self.interval), rate / seen.capacity, 0.0)
         return Signal(mark=ops.clip(p, 0.0, 1.0))
 
-    def breakpoints(self, x, queue):
+    def breakpoints(self, x, seen):
         """Signals begin when the delay has been above the target for an interval."""
         return (x.above - self.interval,)

@@ -288,7 +288,7 @@ def _jumps(link: Link, average: float, reach: float) -> Iterator[float]:
         return
 
     def distances(v: float) -> tuple[Num, ...]:
-        return law.breakpoints(law.start(v), v)
+        return law.breakpoints(law.start(v), Arrival(0.0, 0.0, v, link.capacity))
 
     def emitted(v: float) -> float:
         return float(emit_signal(link, law.start(v), v, link.capacity).either)

@@ -228,7 +228,8 @@ def jump_distances(link: Link, backlogs: Num, *, start: int) -> tuple[Num, ...]:
     else:  # a second period, as a first one may find memories of the queue before
         once = summed(halfway, _over_period(link, backlogs, 0.0, halfway))
         moves = leaves(_over_period(link, backlogs, 0.0, once))
-    return (*link.queue.breakpoints(x, queue_at(backlogs)), *moves)
+    seen = Arrival(0.0, 0.0, queue_at(backlogs), link.capacity)
+    return (*link.queue.breakpoints(x, seen), *moves)
 
 
 def _towards(first: Num, second: Num) -> Num:

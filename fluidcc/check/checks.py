@@ -202,7 +202,8 @@ def corners(law: Any) -> Iterator[str]:
         return law.signal(law.start(v), Arrival(1.0, 0.0, v, 1000.0)).mark + 0.0 * v
 
     grid = np.arange(0.5, 200.0)  # between the integers where corners are, as a rule
-    signs = [np.sign(law.breakpoints(law.start(v), v)) for v in grid]
+    seen = [Arrival(1.0, 0.0, v, 1000.0) for v in grid]
+    signs = [np.sign(law.breakpoints(law.start(v.queue), v)) for v in seen]
     corner = np.array([bool(np.any(a != b)) for a, b in zip(signs[1:], signs[:-1], strict=True)])
     slopes = np.asarray(slope(grid))
     bends = np.abs(np.diff(slopes)) > 0.5 * np.abs(slopes).max()

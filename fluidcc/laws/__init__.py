@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.pie import PIE as PIE
     from fluidcc.laws.queue.red import RED as RED
     from fluidcc.laws.queue.rem import REM as REM
+    from fluidcc.laws.queue.step import Step as Step
     from fluidcc.laws.queue.threshold import Threshold as Threshold
     from fluidcc.laws.reaction import PFTK as PFTK
     from fluidcc.laws.reaction import HalveOnly as HalveOnly

@@ -505,14 +505,14 @@ class AbstractQueueLaw(AbstractRemembering):
         """
         return self.signal(x, seen).mark
 
-    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """Switching functions: their signs change where the signal has a kink or a jump.
 
         Called by the fluid model, which lands its steps there, and by equilibria and boundaries.
         """
         return ()
 
-    def switching_points(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def switching_points(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """Switching functions: their signs change where the change at a tick jumps.
 
         Called by equilibria, to find those that slide on a jump.

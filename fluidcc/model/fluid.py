@@ -53,7 +53,7 @@ def _with_passes(net: Network) -> Network:
         route = tuple(k for pair in pairs for k in pair if k is not None)
         back = flows.reverse_delay
         if np.ndim(back) == 1:
-            back = back[np.array([j for j, pair in enumerate(pairs) for k in pair if k is not None])]
+            back = back[[j for j, pair in enumerate(pairs) for k in pair if k is not None]]
         changes = {"route": route, "passes": passes, "reverse_delay": back}
         groups.append(dataclasses.replace(flows, **changes) if passes else flows)
     return dataclasses.replace(net, links=links, flows=tuple(groups))

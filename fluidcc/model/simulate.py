@@ -270,7 +270,17 @@ def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     average = link.queue.average(y.laws[k], q)
     shares = (marked / some, dropped / some)
     delay = queueing_delay(q, link.capacity)
-    return own * q, delay, own * average, signal.either, *shares, signal.load, offered, quenches, used
+    return (
+        own * q,
+        delay,
+        own * average,
+        signal.either,
+        *shares,
+        signal.load,
+        offered,
+        quenches,
+        used,
+    )
 
 
 def _report_flows(net: Network, i: int, y: State, outputs: Outputs) -> tuple:

@@ -154,8 +154,11 @@ def latex(net: Network) -> str:
     for name, link in zip(net.link_names, net.links, strict=True):
         queue = rf"\dot q_{{\mathrm{{{_text(name)}}}}}"
         growth = r"x(t - f) - C" if name in fair else r"\sum n\,x(t - f) - C"
-        if beside := [n for n, other in zip(net.link_names, net.links, strict=True)
-                      if other.beside is not None and net.link_names[other.beside] == name]:
+        if beside := [
+            n
+            for n, other in zip(net.link_names, net.links, strict=True)
+            if other.beside is not None and net.link_names[other.beside] == name
+        ]:
             load = rf"Y_{{\mathrm{{{_text(beside[0])}}}}}"  # its delay is q/C
             growth = rf"\left({growth}\right) \frac{{C}}{{C - {load}}}"
         share = r" && \text{C: share of one flow}" * (name in fair)

@@ -23,7 +23,6 @@ from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import (
     Flows,
-    Link,
     Network,
     growth_per_packet,
     link_delays,

@@ -13,7 +13,7 @@ from fluidcc.arrays import jnp
 from fluidcc.laws.law import Arrival, MarkingPoint, Signal
 from fluidcc.programs import leaves, map_tree
 from fluidcc.trains.layout import Port, PortNumbers, draws_of_law
-from fluidcc.trains.rings import between, last, locate, read, write
+from fluidcc.trains.rings import between, last, locate, write
 from fluidcc.trains.state import PortRecord, PortState
 
 Array = Any
@@ -411,8 +411,7 @@ def _judge_leaving(
     whole = jnp.floor(s.left + _WHOLE) - jnp.floor(before.left + _WHOLE)
     size = jnp.maximum(jnp.ceil(whole / port.blocks), 1.0)
     waits = [_held(port, before), _held(port, s)]
-    rows = (k - 1, k)
-    ages = [(row.astype(float) - read(record.place, row[None].astype(float))[0]) for row in rows]
+    ages = [(row - 1).astype(float) - last(record.place, row) for row in (k, k + 1)]
     marked = dropped = end = part_of = 0.0 * whole
     for j in range(1, port.blocks + 1):
         begin, end, time = end, jnp.minimum(size * j, whole), part_of

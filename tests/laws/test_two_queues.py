@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 import fluidcc as fc
 
 DUAL = "rfc9332/dualpi2"
+CAPACITY, TRIP, N = 40e6 / 8 / 1500, 0.035, 5  # packet/s, s without queue, flows of each group
 
 
 def reno_beside_cross(rate):
@@ -33,8 +34,8 @@ def reno_alone(capacity):
 def test_a_queue_that_goes_first_leaves_a_slower_link(rates):
     """Equilibrium, margins and roots are those of a link of the capacity that is left."""
     choice = {"model.rates": rates}
-    shared = fc.replace(reno_beside_cross(400.0), choice)
-    alone = fc.replace(reno_alone(600.0), choice)
+    shared = fc.replace(reno_beside_cross(0.4 * CAPACITY), choice)
+    alone = fc.replace(reno_alone(0.6 * CAPACITY), choice)
     beside, own = fc.equilibrium(shared), fc.equilibrium(alone)
     assert beside.links["classic"].queue == pytest.approx(own.links["classic"].queue, rel=1e-9)
     assert beside.links["classic"].utilization == pytest.approx(0.6)
@@ -46,7 +47,7 @@ def test_a_queue_that_goes_first_leaves_a_slower_link(rates):
 
 
 def test_trajectories_are_those_of_the_link_that_is_left():
-    shared, alone = reno_beside_cross(400.0), reno_alone(600.0)
+    shared, alone = reno_beside_cross(0.4 * CAPACITY), reno_alone(0.6 * CAPACITY)
     runs = [fc.simulate(net, until=4.0) for net in (shared, alone)]
     queues = [run.links["classic"].queue for run in runs]
     assert np.ptp(queues[1]) > 5
@@ -54,9 +55,7 @@ def test_trajectories_are_those_of_the_link_that_is_left():
 
 
 def closed_form(k):
-    """Rates [packet/s] of Reno in one queue and DCTCP in the other: five of each on 1000 packet/s,
-    85 ms, 15 ms of queue for Reno; marks p^2 and k p.
-    """
+    """Rates [packet/s] of Reno in a queue of 15 ms, and DCTCP beside it; marks p^2 and k p."""
 
     def windows(p):
         reno = brentq(lambda w: 2 - w * (1 - (1 - p**2) ** w), 1.0, 1e6)
@@ -65,10 +64,10 @@ def closed_form(k):
 
     def excess(p):
         reno, scalable = windows(p)
-        return 5 * (reno / 0.1 + scalable / 0.085) - 1000
+        return N * (reno / (TRIP + 0.015) + scalable / TRIP) - CAPACITY
 
     reno, scalable = windows(brentq(excess, 1e-3, 0.9 / k))
-    return reno / 0.1, scalable / 0.085
+    return reno / (TRIP + 0.015), scalable / TRIP
 
 
 @pytest.mark.parametrize("k", [1.19, 2.0])
@@ -91,8 +90,9 @@ def fractions(run):
 def test_marks_are_coupled(simulate, k):
     """The share of marks in one queue is k times the root of that in the other: k p and p^2."""
     changes = {
-        "flows.scalable.marking.k": k, "links.l4s.queue.at": 100, "links.classic.capacity": 5000,
-        "flows.reno.n": 25, "flows.scalable.n": 25,
+        "flows.scalable.marking.k": k, "links.l4s.queue.at": 1.0, "links.classic.capacity": 10_000,
+        "links.classic.queue.alpha": 0.016, "links.classic.queue.beta": 0.32,  # slower: p is steady
+        "flows.reno.n": 15, "flows.scalable.n": 15,
     }  # fmt: skip
     runs = simulate(fc.replace(fc.load(DUAL), changes), until=60.0, warmup=20.0, seeds=(1, 2))
     classic, l4s = fractions(runs)
@@ -103,7 +103,7 @@ def test_marks_are_coupled(simulate, k):
 def test_a_queue_has_its_weight_however_much_comes_beside_it(simulate):
     """Cross traffic of half as much again as the link: the others have a tenth of it, or three."""
     for weight in (0.9, 0.7):
-        net = fc.replace(reno_beside_cross(1500.0), {"links.l4s.weight": weight})
+        net = fc.replace(reno_beside_cross(1.5 * CAPACITY), {"links.l4s.weight": weight})
         runs = simulate(net, until=60.0, warmup=10.0, seeds=(1,))
         used = [float(runs.mean["links"][k]["utilization"]) for k in ("classic", "l4s")]
         assert used == pytest.approx([1 - weight, weight], abs=0.01)
@@ -111,10 +111,12 @@ def test_a_queue_has_its_weight_however_much_comes_beside_it(simulate):
 
 def test_packets_that_go_first_wait_for_one_packet_at_most():
     """Below its weight, a queue that goes first waits for the packet in service and its own."""
-    runs = fc.simulate_packets(reno_beside_cross(300.0), until=60.0, warmup=10.0, seeds=(1,))
+    runs = fc.simulate_packets(
+        reno_beside_cross(0.3 * CAPACITY), until=60.0, warmup=10.0, seeds=(1,)
+    )
     delay = {k: float(runs.mean["links"][k]["queueing_delay_mean"]) for k in ("classic", "l4s")}
     # M/D/1 of load 0.3, with the rest of a packet of the other queue, which has 0.7 of the time
-    expected = 1e-3 * (1 + (0.3 / 2 + 0.7 / 2) / (1 - 0.3))
+    expected = (1 + (0.3 / 2 + 0.7 / 2) / (1 - 0.3)) / CAPACITY
     assert delay["l4s"] == pytest.approx(expected, rel=0.05) and delay["classic"] > 0.01
 
 
@@ -122,8 +124,16 @@ def test_packets_that_go_first_wait_for_one_packet_at_most():
     ("old", "new", "said"),
     [
         ('beside = "classic"', 'beside = "classics"', "did you mean 'classic'"),
-        ('beside = "classic"', 'beside = "classic"\ncapacity = 5', "none, as it is that of links.cl"),
-        ('beside = "classic"', 'beside = "classic"\ndelay = "1 ms"', "none, as it is that of links."),
+        (
+            'beside = "classic"',
+            'beside = "classic"\ncapacity = 5',
+            "none, as it is that of links.cl",
+        ),
+        (
+            'beside = "classic"',
+            'beside = "classic"\ndelay = "1 ms"',
+            "none, as it is that of links.",
+        ),
         ('beside = "classic"', 'beside = "l4s"', "expected one of"),
         ("weight = 0.9", "weight = 1.5", "expected a value in (0, 1)"),
         ("weight = 0.9", "wait = 0.9", "links.l4s.wait"),
@@ -150,7 +160,7 @@ def test_derivatives_are_those_of_the_closed_form():
     objectives = ("links.classic.queue", "links.classic.utilization")
     found = [fc.gradient(fc.load(DUAL), of, ["flows.scalable.marking.k"]) for of in objectives]
     step = 1e-4
-    high, low = (5 * closed_form(2 + side)[0] / 1000 for side in (step, -step))
+    high, low = (N * closed_form(2 + side)[0] / CAPACITY for side in (step, -step))
     slope = (high - low) / (2 * step)
     values = [one.derivatives["flows.scalable.marking.k"] for one in found]
-    assert values == pytest.approx([15 * slope, slope], rel=1e-4)
+    assert values == pytest.approx([0.015 * CAPACITY * slope, slope], rel=1e-4)

@@ -296,7 +296,7 @@ def on_arrival(self, x, seen):
     return seen.count * self.w * (seen.queue - x)
 def signal(self, x, seen):
     return Signal(mark=ops.clip(x / 1000, 0.0, 1.0))
-def breakpoints(self, x, queue):
+def breakpoints(self, x, seen):
     return (x - 1000,)
 """
 TICKING = """
@@ -377,7 +377,7 @@ TEXTS_OF_QUEUES = [
     (f'period = "interval"\n{SIGNAL}Signal()', "load", "expected a method period(self), got"),
     (f"def zero_order_hold(self):\n    return True\n{SIGNAL}Signal()", "load",
      "expected a plain line `zero_order_hold = ...`, got a method"),
-    (f"{SIGNAL}Signal()\ndef breakpoints(self, x, queue):\n    return queue - 5", "load",
+    (f"{SIGNAL}Signal()\ndef breakpoints(self, x, seen):\n    return seen.queue - 5", "load",
      "returns 35.0, expected a tuple"),
     (f"{SIGNAL}Signal(mark=ops.minimum(ops.sqrt(seen.queue / 30.0), 1.0))", "derivatives",
      "signal at", "q = 0", "slope in q is not finite", "guard"),

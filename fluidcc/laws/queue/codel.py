@@ -75,7 +75,7 @@ class CoDel(AbstractQueueLaw):
             share = ops.where(on, ops.minimum(seen.elapsed / self.spacing(x), 1.0), 0.0)
         return Signal(mark=share) if self.ecn else Signal(drop=share)
 
-    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """Signals begin when the delay has been above the target for an interval."""
         return (x.above - self.interval,)
 

@@ -74,6 +74,6 @@ class PIE(AbstractQueueLaw):
             return 0.0 * x.p
         return self._allowed(x, seen, self.spreading.gap_probability(x.p, gap))
 
-    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """Where signals begin or end."""
-        return (x.delay - self.target / 2, x.p - 0.2, queue - 2)
+        return (x.delay - self.target / 2, x.p - 0.2, seen.queue - 2)

@@ -4,12 +4,12 @@ Load factors: a BMCC router compares its load factor with a hash of the packet, 
 is larger. Here the packet carries the number, the largest of its route, and the receiver compares
 (`decode_load` in endpoints.py), which tells the sender the same. Qazi et al. (2010), section 3.2.
 
-Several ports may share a transmitter by self-clocked fair queueing: Golestani (1994), A self-clocked fair
-queueing scheme for broadband applications. A packet of `size` bytes at a port of weight w gets the
-tag max(tag of the one before it, virtual time) + size/w; the packet with the smallest tag is served
-next, and its tag is the virtual time while it is served. Within a port tags grow, so that only the
-head needs one, set when a packet becomes the head. At equal tags the port earlier in the chain goes
-first.
+Several ports may share a transmitter by self-clocked fair queueing: Golestani (1994), A
+self-clocked fair queueing scheme for broadband applications. A packet of `size` bytes at a port of
+weight w gets the tag max(tag of the one before it, virtual time) + size/w; the packet with the
+smallest tag is served next, and its tag is the virtual time while it is served. Within a port tags
+grow, so that only the head needs one, set when a packet becomes the head. At equal tags the port
+earlier in the chain goes first.
 """
 
 from math import inf
@@ -127,8 +127,8 @@ def _choose(s, port, packet, flow, group, below):
 
 @compiled
 def _draw(s, port, packet, flow, group, chance, mapped, marks, own):
-    """Choose a packet with probability `chance`, and mark it if it `marks`; by the port's `own` law,
-    which hears of it, or by another.
+    """Choose a packet with probability `chance`, and mark it if it `marks`: by the port's `own`
+    law, which hears of it, or by another.
     """
     if chance != chance:
         s.status = r.NOT_A_NUMBER
@@ -415,7 +415,7 @@ def _choose_port(s, shared):
 
 @part(records="port")
 def serve_fairly(s, port):
-    """Start the next transmission of several ports after `port` has ended one or got a packet, or idle."""
+    """Start the next transmission of several ports, after `port` has ended one or got a packet."""
     shared = r.transmitter_at(port.transmitter, 0)
     chosen = _choose_port(s, shared)
     while chosen >= 0 and r.port_at(s.ports, chosen).depart != 0:
@@ -459,7 +459,8 @@ def _serve(s, entity, port):
 @inlined
 def _is_free(port):
     """Whether a packet that arrives at a port can be sent at once."""
-    return port.busy == 0 and (port.transmitter == 0 or r.transmitter_at(port.transmitter, 0).busy == 0)
+    shared = port.transmitter
+    return port.busy == 0 and (shared == 0 or r.transmitter_at(shared, 0).busy == 0)
 
 
 @inlined
