@@ -79,7 +79,8 @@ class Simulation:
         self._initial = initial
         self._keep: list[np.ndarray] = []
         self._array = functools.partial(_hold, self._keep)  # a bound method would be a cycle
-        self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
+        self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link; if a link
+        # has several queues, that of the first
         self.law_states: list[np.ndarray] = []  # of these
         self.delays = np.zeros((len(plan.net.links), r.DELAY_SIZE), np.uint32)  # in queues
         self.rtts = np.zeros((len(plan.groups), r.DELAY_SIZE), np.uint32)
@@ -109,6 +110,19 @@ class Simulation:
             self.close()  # others wait, and the error's traceback keeps this
             raise
         self._keep.append(self.state)
+
+    def of_links(self, values: np.ndarray, *, mean: bool = False) -> np.ndarray:
+        """Values of the links from those of ports: over several queues of a link the sum, or the
+        mean.
+        """
+        found = np.array(values[: len(self.plan.net.links)], float)
+        for k, own in self._routes.queues.items():
+            found[k] = values[own].mean() if mean else values[own].sum()
+        return found
+
+    def queues(self, link: int) -> list[int]:
+        """Numbers of the ports of a link, one for each of its queues."""
+        return self._routes.queues.get(link, [link])
 
     @property
     def address(self) -> int:
@@ -179,8 +193,8 @@ class Simulation:
         count, step = int(self.state["ended_count"][0]), int(self.state["ended_step"][0])
         return self._ended[: -(-count // step)].copy(), step
 
-    def _link_port(self, routes: Routes, k: int) -> int:
-        """The port of link `k`, with its timer; its entity."""
+    def _link_port(self, routes: Routes, k: int, j: int) -> int:
+        """The port of queue `j` of link `k`, with its timer; its entity."""
         link = self.plan.net.links[k]
         unit, capacity = float(link.packet_size), float(link.capacity)
         law = link.queue.in_packets(float(link.buffer))
@@ -196,9 +210,9 @@ class Simulation:
                 f"links.{self.plan.net.link_names[k]}.queue: expected at least {_SHORTEST_TICK:g} "
                 f"s between ticks, got {(shortest + longest) / 2:g}"
             )
-        size = len(law.states)
-        self.queue_laws.append(law)
-        self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
+        if j == 0:
+            self.queue_laws.append(law)
+            self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + len(law.states)])
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
         port = len(routes.ports)
         timer = routes.add(r.QUEUE_TIMER, port) if ticks else 0
@@ -221,9 +235,9 @@ class Simulation:
             loads=law.loads,
             link=k,
             marks_transmitted=late and hooks.addresses["signal"] != 0,
-            key=stream_key(self.seed, "queue", k),
+            key=stream_key(self.seed, "queue", k + (j << 32)),
             random_loss=link.random_loss or 0.0,
-            loss_key=stream_key(self.seed, "loss", k),
+            loss_key=stream_key(self.seed, "loss", k + (j << 32)),
         )
 
     # senders

@@ -506,6 +506,12 @@ def _refuse(layout: Plan, step: float) -> None:
     """Raise PacketError for changes and rules of packet senders that trains do not follow."""
     if why := why_packets(layout.net):
         raise PacketError(f"not simulated by trains: {why}")
+    for name, link in zip(layout.given.link_names, layout.given.links, strict=True):
+        if link.fair:
+            raise PacketError(
+                f"not simulated by trains: links.{name}.fair: each link has one queue for all its "
+                "flows; packets (fluidcc packets) and the fluid model follow fair queueing"
+            )
     for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
         at, options = f"not simulated by trains: flows.{name}.sender", group.options
         if options.window_validation:

@@ -116,7 +116,7 @@ PORT_RECORD, port_at = _record(
     "at update arrive depart signal signalled tick block transmitter delays",
     "u8 key loss_key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
-    "i4 timer waits due loads link marks_transmitted entity sibling coupled judged",
+    "i4 timer waits due loads link marks_transmitted entity sibling coupled judged shares",
 )
 
 GROUP_RECORD, group_at = _record(
