@@ -26,6 +26,7 @@ from fluidcc.laws.load_code import Exact
 from fluidcc.model.rates import (
     Sender,
     arrival_rate,
+    deciding_rate,
     emit_signal,
     growing_rate,
     scaled,
@@ -89,13 +90,13 @@ def tick_change(link: Link, x: Any, backlog: Num) -> Any:
 
 
 def after_arrivals(link: Link, x: Any, backlog: Num, time: Num = _LONG, lost: Num = 0.0) -> Any:
-    """Memory after `time` seconds of arrivals at the rate of the backlog; without ticks.
+    """Memory after `time` seconds of packets at the rate of the backlog; without ticks or signals.
 
     The share `lost` of them, at a full buffer, arrives beyond that rate.
     """
-    law = link.queue
-    seen = Arrival(offered_rate(link, backlog, lost) * time, time, queue_at(backlog), link.capacity)
-    new = summed(x, law.on_arrival(x, seen))
+    law, queue = link.queue, queue_at(backlog)
+    rate = deciding_rate(link, queue, offered_rate(link, backlog, lost))
+    new = summed(x, law.move_memory(x, Arrival(rate * time, time, queue, link.capacity)))
     if law.limits is None:
         return new
     low, high = law.limits

@@ -42,7 +42,7 @@ from fluidcc.laws.registry import LAWS, kind_of
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 
 _ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
-_OPTIONAL = ("on_arrival", "observe", "on_tick")
+_OPTIONAL = ("on_arrival", "on_departure", "on_signal", "observe", "on_tick")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -310,6 +310,7 @@ EVENT: Mapping[str, Numbers] = MappingProxyType(
         "e": _or(0.0, general=logarithmic(1e-6, 10.0)),
         "R": logarithmic(1e-3, 10.0),
         "t": _or(0.0, general=logarithmic(1e-3, 100.0)),
+        r"\theta": _or(0.0, general=logarithmic(1e-5, 10.0)),
         "C": logarithmic(1.0, 1e6),
         "s": logarithmic(1e-2, 2.0),
         "j": st.integers(1, 1000).map(float),

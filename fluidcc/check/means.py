@@ -24,7 +24,15 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import parameter_values
 from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.model.rates import queue_law_rate, reaction_shares, sender_change, start_sender
+from fluidcc.model.rates import (
+    deciding_rate,
+    queue_law_rate,
+    reaction_shares,
+    scaled,
+    sender_change,
+    start_sender,
+    summed,
+)
 from fluidcc.programs import slope
 from fluidcc.scenario.network import Flows, Link
 
@@ -162,11 +170,12 @@ def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
     """Packet after packet at a constant queue, the memory moves as the fluid's does."""
     capacity, offered, count, fine = 1250.0, 1500.0, 64, 64
     link = Link(law, capacity=capacity)
-    pace = float(law.sampling_rate(offered, capacity))
+    pace = float(law.sampling_rate(deciding_rate(link, queue, offered), capacity))
     x = fluid = law.start(20.0)
     seen = Arrival(1.0, 1 / pace, queue, capacity)
     for _ in range(count):
-        x = jax.tree.map(lambda v, change: v + change, x, law.on_arrival(x, seen))
+        x = summed(x, law.move_memory(x, seen))
+        x = summed(x, scaled(law.signal(x, seen).either, law.on_signal(x, seen)))
 
     @jax.jit
     def course(x: Any) -> Any:
@@ -187,8 +196,8 @@ def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
         size = max(abs(float(packets)), abs(float(drifted)), 1e-9)
         if not abs(float(packets) - float(drifted)) <= 1e-5 * size:
             return (
-                f"{law.name}.on_arrival: after {count} packets at a queue of {queue:g} the memory "
-                f"{law.symbols[k]} is {float(packets):.6g}, "
+                f"{law.name}.{law.packet_rule}: after {count} packets at a queue of {queue:g} the "
+                f"memory {law.symbols[k]} is {float(packets):.6g}, "
                 f"by the fluid {float(drifted):.6g}"
             )
     return None

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.adaptive_red import AdaptiveRED as AdaptiveRED
     from fluidcc.laws.queue.avq import AVQ as AVQ
     from fluidcc.laws.queue.blue import BLUE as BLUE
+    from fluidcc.laws.queue.codel import CoDel as CoDel
     from fluidcc.laws.queue.droptail import Droptail as Droptail
     from fluidcc.laws.queue.load_factor import LoadFactor as LoadFactor
     from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor as ModifiedLoadFactor

@@ -103,14 +103,37 @@ def combine(signals: tuple[Signal, ...]) -> Signal:
     return Signal(**combined)
 
 
-class Arrival(NamedTuple):
-    """Arrival of `count` packets at a queue, `elapsed` seconds after the ones before."""
+class _Arrival(NamedTuple):
+    """Arrival of `count` packets at a queue, `elapsed` seconds after the ones before; of packets
+    that leave, their departure.
+    """
 
     count: Num  # packets
     elapsed: Num  # s
-    queue: Num  # packets found
+    queue: Num  # packets found, or left behind
     capacity: Num  # packet/s
-    size: Num = 1.0  # of this packet, in mean packets
+    size: Num  # of this packet, in mean packets
+    sojourn: Num  # s in the queue: measured as a packet leaves, else `queue` over `capacity`
+
+
+class Arrival(_Arrival):
+    """Arrival or departure of packets, with `queueing_delay` for a sojourn that is not measured."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        count: Num,
+        elapsed: Num,
+        queue: Num,
+        capacity: Num,
+        size: Num = 1.0,
+        sojourn: Num | None = None,
+    ) -> "Arrival":
+        """The record; see the fields."""
+        if sojourn is None:
+            sojourn = queueing_delay(queue, capacity)
+        return super().__new__(cls, count, elapsed, queue, capacity, size, sojourn)
 
 
 class Ack(NamedTuple):
@@ -374,6 +397,25 @@ class AbstractQueueLaw(AbstractRemembering):
         return self.state_of(*lows), self.state_of(*highs)
 
     @property
+    def at_departure(self) -> bool:
+        """Whether packets are decided upon as they leave: the law defines `on_departure`."""
+        return type(self).on_departure is not AbstractQueueLaw.on_departure
+
+    @property
+    def heeds_signals(self) -> bool:
+        """Whether signals change the memory: the law defines `on_signal`."""
+        return type(self).on_signal is not AbstractQueueLaw.on_signal
+
+    @property
+    def packet_rule(self) -> str:
+        """Name of the rule for the packets that are decided upon."""
+        return "on_departure" if self.at_departure else "on_arrival"
+
+    def move_memory(self, x: State, seen: Arrival) -> State:
+        """Change by packets that are decided upon, as they arrive or as they leave."""
+        return getattr(self, self.packet_rule)(x, seen)
+
+    @property
     def by_bytes(self) -> bool:
         """Packets: whether the queue is counted in bytes."""
         return False
@@ -419,6 +461,23 @@ class AbstractQueueLaw(AbstractRemembering):
         """
         return unchanged(x)
 
+    def on_departure(self, x: State, seen: Arrival) -> State:
+        """Change on `seen.count` departures and `seen.elapsed` seconds; 0 if both are 0.
+
+        Called, in the place of `on_arrival`, at each packet as it leaves the queue, before
+        `signal`: a law with this rule decides then, whatever the feedback, and what it drops is the
+        head of the queue, after which the next packet is looked at. The fluid model takes the
+        slopes in count and in elapsed, times the rate of departures and 1.
+        """
+        return unchanged(x)
+
+    def on_signal(self, x: State, seen: Arrival) -> State:
+        """Change when a packet has just been marked or dropped by this law.
+
+        Called after `signal`; the fluid model takes the change times the rate of signals.
+        """
+        return unchanged(x)
+
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Change at a tick; `seen` has the queue and the link rate.
 
@@ -446,7 +505,7 @@ class AbstractQueueLaw(AbstractRemembering):
         """Long-run signal to a packet that finds `seen`.
 
         Called at each packet as it is decided upon, on entry or on departure (the feedback has
-        when), and by the fluid model at each time.
+        when, unless the law defines `on_departure`), and by the fluid model at each time.
         """
 
     def gap_probability(self, x: State, seen: Arrival, gap: Num) -> Num:
@@ -750,7 +809,14 @@ DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
 RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
     {
         AbstractWindowLaw: ("on_ack", "on_mark", "on_loss", "observe", "on_tick"),
-        AbstractQueueLaw: ("on_arrival", "on_tick", "signal", "gap_probability"),
+        AbstractQueueLaw: (
+            "on_arrival",
+            "on_departure",
+            "on_signal",
+            "on_tick",
+            "signal",
+            "gap_probability",
+        ),
         AbstractReaction: ("shares", "ready", "growing"),
         AbstractMarkSpacing: ("rate", "gap_probability"),
         AbstractMarking: ("probability",),
@@ -769,7 +835,8 @@ SYMBOLS: Mapping[str, str | Mapping[str, str]] = MappingProxyType(
         "since": {"time": "t", "round_trip": "R", "window": "y", "dropped": "d"},
         "ack": {"count": "n", "elapsed": "e", "rtt": "R", "marked": "m"}
         | {k: v.symbol for k, v in SIGNALS.items() if k in Ack._fields},
-        "seen": {"count": "n", "elapsed": "e", "queue": "q", "capacity": "C", "size": "s"},
+        "seen": {"count": "n", "elapsed": "e", "queue": "q", "capacity": "C", "size": "s",
+                 "sojourn": r"\theta"},
         "signal": {k: v.symbol for k, v in SIGNALS.items()},
     }
 )  # fmt: skip

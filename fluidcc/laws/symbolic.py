@@ -163,7 +163,8 @@ def latex_period(law: AbstractWindowLaw | AbstractQueueLaw) -> str:
 def changes(law: AbstractWindowLaw | AbstractQueueLaw) -> dict[str, list[str]]:
     """Changes by single events, as LaTeX equations by the name of the rule, ticks last."""
     of_window = ("on_ack", "on_mark", "on_loss", "observe")
-    methods = of_window if isinstance(law, AbstractWindowLaw) else ("on_arrival",)
+    of_queue = ("on_arrival", "on_departure", "on_signal")
+    methods = of_window if isinstance(law, AbstractWindowLaw) else of_queue
     lines = {method: latex_rule(law, method) for method in methods}
     if period := latex_period(law):
         ticks = latex_rule(law, "on_tick")

@@ -26,11 +26,37 @@ def open_load(flows: Flows) -> Num | None:
 
 def _closed(flows: Flows, place: dict[int, int]) -> Flows:
     """A group as on/off flows, on links with new numbers."""
-    changes = {"route": tuple(place[k] for k in flows.route), "reverse_route": ()}
+    route, passes = (tuple(place[k] for k in part) for part in (flows.route, flows.passes))
+    changes = {"route": route, "passes": passes, "reverse_route": ()}
     if not flows.traffic.open:
         return dataclasses.replace(flows, **changes)
     number = flows.n * flows.traffic.sources()
     return dataclasses.replace(flows, n=number, traffic=flows.traffic.closed(), **changes)
+
+
+def _with_passes(net: Network) -> Network:
+    """The network with flows that pass the queues beside theirs; the same one if none are shared.
+
+    A queue beside another has the capacity of that link.
+    """
+    if all(link.beside is None for link in net.links) or any(f.passes for f in net.flows):
+        return net
+    links = tuple(
+        link if link.beside is None
+        else dataclasses.replace(link, capacity=net.links[link.beside].capacity)
+        for link in net.links
+    )  # fmt: skip
+    groups = []
+    for flows in net.flows:
+        pairs = [(net.links[k].beside, k) for k in flows.route]
+        passes = tuple(b for b, _ in pairs if b is not None)
+        route = tuple(k for pair in pairs for k in pair if k is not None)
+        back = flows.reverse_delay
+        if np.ndim(back) == 1:
+            back = back[np.array([j for j, pair in enumerate(pairs) for k in pair if k is not None])]
+        changes = {"route": route, "passes": passes, "reverse_delay": back}
+        groups.append(dataclasses.replace(flows, **changes) if passes else flows)
+    return dataclasses.replace(net, links=links, flows=tuple(groups))
 
 
 def as_fluid(net: Network) -> Network:
@@ -39,6 +65,7 @@ def as_fluid(net: Network) -> Network:
     Raises ValueError if no flows are left.
     """
     require_network(net)
+    net = _with_passes(net)
     if not any(flows.traffic.open or flows.reverse_route for flows in net.flows):
         return net
     groups = list(zip(net.flow_names, net.flows, strict=True))
@@ -56,11 +83,17 @@ def as_fluid(net: Network) -> Network:
                 cross[k] = cross[k] + load
     return dataclasses.replace(
         net,
-        links=tuple(dataclasses.replace(net.links[k], cross=cross[k]) for k in place),
+        links=tuple(_placed(net.links[k], cross[k], place) for k in place),
         link_names=tuple(net.link_names[k] for k in place),
         flows=tuple(_closed(flows, place) for _, flows in closed),
         flow_names=tuple(name for name, _ in closed),
     )
+
+
+def _placed(link: Link, cross: Num, place: dict[int, int]) -> Link:
+    """A link with other cross traffic, beside a link with a new number."""
+    beside = None if link.beside is None else place[link.beside]
+    return dataclasses.replace(link, cross=cross, beside=beside)
 
 
 def varies(link: Link) -> bool:

@@ -71,7 +71,7 @@ class Snapshot(NamedTuple):
     ports: np.ndarray
     flows: np.ndarray
     voices: np.ndarray
-    classes: np.ndarray
+    used: dict[int, float]  # time in which calls with a queue of their own were sent [s], by link
     sources: np.ndarray
     histograms: np.ndarray
     delays: np.ndarray
@@ -85,12 +85,13 @@ def snapshot(simulation: Simulation, time: float) -> Snapshot:
 
     Accounts are brought up to the time in the copy alone: rounding does not depend on such times.
     """
-    moved = simulation.ports, simulation.flows, simulation.classes, simulation.voices
+    moved = simulation.ports, simulation.flows, simulation.voices
     before = [records.copy() for records in moved]
     entry_points()[1](simulation.address, time)
     links = simulation.ports[: len(simulation.plan.net.links)]
     ports, flows = links.copy(), repack_fields(simulation.flows[_ACCOUNTS])
-    voices, classes = simulation.voices.copy(), simulation.classes.copy()
+    voices = simulation.voices.copy()
+    used = {k: time - float(simulation.ports["idle"][p]) for k, p in simulation.voice_ports.items()}
     for records, kept in zip(moved, before, strict=True):
         records[...] = kept
     links["largest"] = links["count"]
@@ -101,7 +102,7 @@ def snapshot(simulation: Simulation, time: float) -> Snapshot:
         ports["arrivals"][:, None] if len(simulation.groups) == 1 else simulation.arrivals,
     )  # fmt: skip
     copies = (accounts.copy() for accounts in others)
-    return Snapshot(time, ports, flows, voices, classes, *copies, delivered=delivered(simulation))
+    return Snapshot(time, ports, flows, voices, used, *copies, delivered=delivered(simulation))
 
 
 def delivered(simulation: Simulation) -> np.ndarray:
@@ -165,7 +166,7 @@ def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
     busy = 1.0 - idle
     system, in_bytes = area + busy, grown("bytes_area") / span
     variance = _variance(area, squares)
-    # squares of n + 1 while busy; else packets wait only while the second class is served
+    # squares of n + 1 while busy; else packets wait only while another port sends
     waiting = area - grown("waiting_idle") / span
     system_variance = _variance(system, squares + 2 * waiting + busy)
     return {
@@ -284,15 +285,14 @@ def _voice(
 def _voices(
     plan: Plan, before: Snapshot, after: Snapshot
 ) -> Iterator[tuple[int, float, dict[str, float]]]:
-    """Links that carry voice: the share of time that its own class uses, and its metrics."""
-    span, voice, second = after.time - before.time, 0, 0
+    """Links that carry voice: the share of time that its own queue uses, and its metrics."""
+    span, voice = after.time - before.time, 0
     for k, traffic in enumerate(plan.background, start=len(plan.flows)):
         if traffic.voice is None:
             continue
         used = 0.0
         if traffic.has_own_class:
-            used = float(after.classes[second]["used"] - before.classes[second]["used"]) / span
-            second += 1
+            used = (after.used[traffic.link] - before.used[traffic.link]) / span
         flow, calls = (before.flows[k], after.flows[k]), (before.voices[voice], after.voices[voice])
         voice += 1
         yield traffic.link, used, _voice(traffic, flow, calls, span)
@@ -403,16 +403,15 @@ class Sampler:
         self._bits = np.repeat(bits, list(map(len, members)))
         most = [plan.groups[f.group].max_window for f in plan.flows]
         self._most = np.array(most)[self._flows]
-        self._second = [traffic.link for traffic in plan.background if traffic.has_own_class]
 
     def take(self, time: float) -> None:
         """Take the next sample, at `time`."""
         simulation, starts = self._simulation, self._starts
-        ports = simulation.ports[: len(simulation.law_states)]
-        since = time - ports["changed"]
-        used = time - ports["idle"] - np.where(ports["busy"] == 0, since, 0.0)
-        for second, link in zip(simulation.classes, self._second, strict=True):
-            used[link] += second["used"] + second["busy"] * since[link]
+        links, every = slice(len(simulation.law_states)), simulation.ports
+        idle = every["idle"] + np.where(every["busy"] == 0, time - every["changed"], 0.0)
+        ports, used = every[links], time - idle[links]
+        for link, port in simulation.voice_ports.items():
+            used[link] += time - idle[port]
         flows, own = simulation.flows, self._flows
         started = flows["started"][own] == 1
         windows = np.where(started, np.minimum(flows["window"][own], self._most), 0.0)

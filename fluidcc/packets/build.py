@@ -97,8 +97,11 @@ class Simulation:
         self.groups = _records(r.GROUP_RECORD, groups + self._background.groups)
         self.flows = np.concatenate([flows, _records(r.FLOW_RECORD, self._background.flows)])
         self.ports = _records(r.PORT_RECORD, self._routes.ports)  # those of links first
+        self.transmitters = self._transmitters()
+        kinds = self._routes.kinds
+        self.voice_ports = {k: kinds[entity][1] for k, entity in self._routes.voices.items()}
         self.arrivals = np.zeros((len(plan.net.links), len(self.groups)), np.int64)
-        self.classes, self.histograms = self._background.classes, self._transfers.histograms
+        self.histograms = self._transfers.histograms
         sizes = self._sizes(scale, pool)
         try:
             self.state = self._simulation(*sizes)
@@ -119,7 +122,7 @@ class Simulation:
 
     def _moving(self) -> Iterator[np.ndarray]:
         """All numbers of the run but addresses, the parameters of laws, and those of a trace."""
-        for array in (*self._keep, self.classes):
+        for array in (*self._keep, self.transmitters):
             if fields := array.dtype.names:
                 own = r.ADDRESSES[array.dtype] | _OF_TRACES
                 yield from (array[name] for name in fields if name not in own)
@@ -144,6 +147,15 @@ class Simulation:
         started = self.flows["started"] == 1  # a trace begins with their next change
         for name in ("window", "ssthresh"):
             self.flows[f"traced_{name}"][started] = self.flows[name][started]
+
+    def _transmitters(self) -> np.ndarray:
+        """Records of the transmitters of several ports, which get their addresses."""
+        out = np.zeros(len(self._routes.shared), r.TRANSMITTER_RECORD)
+        for number, chain in enumerate(self._routes.shared):
+            out["first"][number] = chain[0]
+            self.ports["transmitter"][chain] = out[number:].ctypes.data
+            self.ports["sibling"][chain] = [*chain[1:], -1]
+        return out
 
     def home(self, flow: int) -> int:
         """The entity of the last wire to the sender of a flow."""

@@ -163,6 +163,11 @@ def _on_arrival(flows: Flows, law: AbstractQueueLaw) -> Iterator[tuple[str, str]
 
 def _flows(flows: Flows, links: tuple[Link, ...]) -> Iterator[tuple[str, str]]:
     law = flows.window
+    if flows.feedback.marking_point is MarkingPoint.REVERSE:
+        for queue in (links[k].queue for k in flows.route):
+            if queue.at_departure:
+                own = f"{flows.feedback.name} {flows.feedback.marking_point.value}"
+                yield "feedback", f"{queue.name} decides as data packets leave the queue, {own}"
     if law.recovery not in RECOVERIES and sender_options(flows.sender).recovery == "law":
         known = " or ".join(f'"{name}"' for name in RECOVERIES)
         yield "window", f"{law.name} recovers by {law.recovery}; set sender.recovery = {known}"

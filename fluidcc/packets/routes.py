@@ -49,15 +49,20 @@ class Routes:
         self.wires: list[Fields] = []
         self.ports: list[Fields] = []
         links = plan.net.links
+        self.shared: list[list[int]] = []  # ports of one transmitter
         self._links = [link_port(self, k) for k in range(len(links))]
+        self._share_links()
+        self.voices = {b.link: self._voice_port(b) for b in plan.background if b.has_own_class}
         access = self._access()
         self._ahead = [self.wire(delay) for delay in self._delays]
         self.of_link = [[self.kinds[wire][1]] for wire in self._ahead]  # wires with its delay
-        self._shared: dict[Any, int] = {}
+        self._made: dict[Any, int] = {}
         self.returns: list[int] = []
         self.tails: list[float] = []
         rows = [self._row(k, flow, access[k]) for k, flow in enumerate(plan.flows)]
-        rows += [([self._links[traffic.link], r.LINK_END], {}) for traffic in plan.background]
+        for traffic in plan.background:
+            own = self.voices if traffic.has_own_class else self._links
+            rows.append(([own[traffic.link], r.LINK_END], {}))
         self.hops = 1 + max(len(row) for row, _ in rows)
         self.table = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
         self.quenches = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
@@ -82,16 +87,48 @@ class Routes:
 
     def port(self, **fields: Any) -> int:
         """Add a port; its entity."""
-        self.ports.append({"limit": r.NEVER, "unit": 1.0, "capacity": 1.0, "link": -1} | fields)
-        return self.add(r.PORT, len(self.ports) - 1)
+        entity = self.add(r.PORT, len(self.ports))
+        usual = {"limit": r.NEVER, "unit": 1.0, "capacity": 1.0}
+        usual |= dict.fromkeys(("link", "sibling", "coupled"), -1)
+        self.ports.append(usual | {"entity": entity} | fields)
+        return entity
+
+    def _share_links(self) -> None:
+        """Let the queues beside others share their transmitters, and hear their marks."""
+        for k, link in enumerate(self._plan.net.links):
+            if link.beside is None:
+                continue
+            own, other = (self.kinds[self._links[j]][1] for j in (k, link.beside))
+            assert link.weight is not None
+            self.ports[own]["weight"] = weight = float(link.weight)
+            self.ports[other]["weight"] = 1 - weight
+            if self.ports[other]["signal"]:
+                self.ports[own]["coupled"] = other
+            self.shared.append([own, other])
+
+    def _voice_port(self, traffic: BackgroundPlan) -> int:
+        """The port of calls with a queue of their own, beside that of their link; its entity."""
+        link, voice = self._plan.net.links[traffic.link], traffic.voice
+        assert voice is not None
+        share, rate = float(voice.share), float(link.capacity) * float(link.packet_size)
+        most = min(float(voice.drain) * share * rate, r.NEVER) // traffic.size
+        number = self.kinds[self._links[traffic.link]][1]
+        port = self.ports[number]
+        port["weight"] = 1 - share
+        self.shared.append([len(self.ports), number])
+        return self.port(
+            rate=rate, capacity=port["capacity"], limit=max(most, 1) * traffic.size, by_bytes=True,
+            weight=share, link=traffic.link, random_loss=port["random_loss"],
+            loss_key=port["loss_key"] ^ 1,
+        )  # fmt: skip
 
     def _share(self, key: Any, make: Callable[[], int]) -> int:
         """The entity that flows share under elision, by `key`; a new one each time for None."""
         if key is None:
             return make()
-        if key not in self._shared:
-            self._shared[key] = make()
-        return self._shared[key]
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def _access(self) -> list[list[int]]:
         """Entities between each source and its first link."""
@@ -303,8 +340,6 @@ class Background:
         self.calls = np.zeros(0, r.CALL_RECORD)
         self.times: dict[int, float] = {}
         self.packets = 0
-        self.classes = np.zeros(sum(b.has_own_class for b in plan.background), r.CLASS_RECORD)
-        classes = iter(range(len(self.classes)))
         for traffic in plan.background:
             like = _SIGNALS if traffic.group is None else groups[traffic.group]
             self._flow(traffic, {name: like[name] for name in _SIGNALS})
@@ -312,8 +347,6 @@ class Background:
                 self._cross(traffic)
                 continue
             self._voice(traffic, traffic.voice)
-            if traffic.has_own_class:
-                self._class(next(classes), traffic, traffic.voice)
 
     def _flow(self, traffic: BackgroundPlan, signals: Fields) -> None:
         """The flow that stands for all packets of some traffic, and its group."""
@@ -322,8 +355,11 @@ class Background:
         group = len(self._plan.groups) + len(self.groups) - 1
         self.flows.append({"group": group, "tail_delay": float(link.delay)})
         self._number = len(self._plan.flows) + len(self.flows) - 1
-        if not traffic.has_own_class:
-            self.packets += 64 + int(self._scale * min(float(link.buffer), UNBOUNDED))
+        room = float(link.buffer)
+        if traffic.has_own_class:
+            port = self._routes.kinds[self._routes.voices[traffic.link]][1]
+            room = self._routes.ports[port]["limit"] / traffic.size
+        self.packets += 64 + int(self._scale * min(room, UNBOUNDED))
 
     def _cross(self, traffic: BackgroundPlan) -> None:
         link = self._plan.net.links[traffic.link]
@@ -374,23 +410,12 @@ class Background:
                 "call_key": stream_key(self._seed, "call", traffic.link),
                 "flow": self._number,
                 "size": traffic.size,
-                "flags": r.ECT | (r.SECOND_CLASS if traffic.has_own_class else 0),
+                "flags": r.ECT,
                 "most": int(min(most, 2**31 - 1)),
                 "present": present,
                 "free": first + present if present < records else -1,
             }
         )
-
-    def _class(self, k: int, traffic: BackgroundPlan, voice: Voice) -> None:
-        """The second class of a port: the queue of the calls, served by their weight."""
-        link, share = self._plan.net.links[traffic.link], float(voice.share)
-        rate = float(link.capacity) * float(link.packet_size)
-        limit = min(max(float(voice.drain) * share * rate, traffic.size), r.NEVER)
-        row = self.classes[k]
-        row["weight"], row["first_weight"], row["limit"] = share, 1 - share, limit
-        port = self._routes.ports[traffic.link]
-        port["second_class"] = self.classes.ctypes.data + k * self.classes.itemsize
-        self.packets += 64 + int(min(limit / traffic.size, UNBOUNDED * self._scale))
 
 
 class Timed:

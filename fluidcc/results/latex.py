@@ -12,6 +12,7 @@ from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import (
     Sender,
     arrival_rate,
+    deciding_rate,
     growing_rate,
     known_load,
     sender_change,
@@ -99,10 +100,10 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
     queue, arrivals, capacity = _positive("q"), _positive("Y"), _positive("C")
     bare = dataclasses.replace(link, queue=law, capacity=capacity)
     state = state_symbols(law)  # 0 among them, which rules may ask for
-    seen = Arrival(1, 1 / arrivals, queue, capacity)
+    seen = Arrival(1, 1 / deciding_rate(bare, queue, arrivals), queue, capacity)
     out = _by_name(state, arrival_rate(bare, state, queue, arrivals), r"\dot")
     if law.period() is not None:
-        idle = seen._replace(queue=sp.Symbol("q", nonnegative=True))  # it may be 0
+        idle = Arrival(1, 1 / arrivals, sp.Symbol("q", nonnegative=True), capacity)  # it may be 0
         out |= _by_name(state, law.on_tick(state, idle), r"\Delta")
     signal = law.signal(state, seen)
     outputs = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
@@ -150,7 +151,12 @@ def latex(net: Network) -> str:
             lines.append(_line(rf"{left}_{{\mathrm{{{_text(name)}}}}}", right, flows.window))
     for name, link in zip(net.link_names, net.links, strict=True):
         queue = rf"\dot q_{{\mathrm{{{_text(name)}}}}}"
-        lines.append(rf"{queue} &= \sum n\,x(t - f) - C, \quad 0 \le q \le B")
+        growth = r"\sum n\,x(t - f) - C"
+        if beside := [n for n, other in zip(net.link_names, net.links, strict=True)
+                      if other.beside is not None and net.link_names[other.beside] == name]:
+            load = rf"Y_{{\mathrm{{{_text(beside[0])}}}}}"  # its delay is q/C
+            growth = rf"\left({growth}\right) \frac{{C}}{{C - {load}}}"
+        lines.append(rf"{queue} &= {growth}, \quad 0 \le q \le B")
         lines += [_line(left, right, link.queue) for left, right in queue_equations(link).items()]
         lines += [line] if (line := _limits(link)) else []
     body = " \\\\\n  ".join(lines)

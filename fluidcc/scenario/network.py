@@ -37,6 +37,9 @@ from fluidcc.programs import as_array, map_tree
 from fluidcc.result import Shown
 from fluidcc.scenario.parsing import UnitError, read
 
+OF_QUEUES: Final = "queue", "buffer", "cross", "cross_sizes", "weight", "initial"
+"""Keys of a queue; the others of a link are those of its transmitter, for a queue beside it too."""
+
 LONGEST: Final = 1e9
 """Longest run [s]; beyond, times of packets have too few digits left."""
 
@@ -143,6 +146,9 @@ def _read_text(thing: Any, where: str) -> None:
 class Link(Suggests, Module):
     """One link with its queue; text stands for quantities with units, ``capacity="10 Mbit/s"``.
 
+    A queue `beside` another, by its index, shares the transmitter of that link, as L4S and Classic
+    packets do: it has the same capacity, packet size, delay, changes and losses. While both have
+    packets it is served with the share `weight`; 0.9 is that of Linux's sch_dualpi2.
     `schedule` has changes of capacity and delay in packet runs, in order of time. A transmission
     goes on at the new rate; packets do not overtake each other where a delay becomes shorter.
 
@@ -173,9 +179,14 @@ class Link(Suggests, Module):
         None, "p_r", unit="1", within="[0, 1)",
         doc="probability that a packet is lost as it enters, whatever the queue",
     )  # fmt: skip
+    weight: Num | None = param(
+        None, r"\phi", unit="1", within="(0, 1)",
+        doc="share of the transmitter while both queues have packets; 0.9 if left out, with beside",
+    )  # fmt: skip
     voice: Voice | None = None
     schedule: tuple[Change, ...] = static(())
     initial: LinkInitial = LinkInitial()
+    beside: int | None = static(None)
 
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range, or changes are out of order."""
@@ -192,7 +203,9 @@ class Flows(Suggests, Module):
     `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s]; one
     number stands for one class, or for all of the other's. Text stands for times and for rates in
     packet/s, ``rtt="80 ms"``; the size of a packet, which bits need, is the link's.
-    `route` holds indices of links. `access_delay` None means that sources sit at their first
+    `route` holds indices of links; in the fluid model, those that the flows `passes` are on it too,
+    whose queue is beside theirs: they use its capacity and hear its mark, but do not wait there.
+    `access_delay` None means that sources sit at their first
     link. `reverse_delay` is that of the first router; later routers add the delays of the links in
     between. An array has one for each link of the route, None stands for the forward delay.
     `stop` is when flows have no more new data to send [s]: one time for all, or one for each;
@@ -217,6 +230,7 @@ class Flows(Suggests, Module):
     traffic: AbstractSource = Bulk()
     route: tuple[int, ...] = static((0,))
     reverse_route: tuple[int, ...] = static(())
+    passes: tuple[int, ...] = static(())
     access_delay: Num | None = param(
         None, "f", unit="s", doc="one-way delay from the source to its first link",
         within="[0, inf)",
@@ -375,7 +389,12 @@ def forward_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
 
     `delays` are those of all links of the network [s].
     """
-    return list(itertools.accumulate((delays[k] for k in flows.route), initial=first_hop(flows)))
+    return list(itertools.accumulate(_own_delays(flows, delays), initial=first_hop(flows)))
+
+
+def _own_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
+    """Delays of the links of the route; none of those that the flows pass beside their queue."""
+    return [0.0 if k in flows.passes else delays[k] for k in flows.route]
 
 
 def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
@@ -387,7 +406,7 @@ def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
     given = first_hop(flows) if flows.reverse_delay is None else flows.reverse_delay
     if np.ndim(given) == 1:
         return [given[j] for j in range(len(flows.route))]
-    return list(itertools.accumulate((delays[k] for k in flows.route[:-1]), initial=given))
+    return list(itertools.accumulate(_own_delays(flows, delays)[:-1], initial=given))
 
 
 ROUNDING: Final = 1e-12

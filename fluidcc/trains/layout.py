@@ -88,12 +88,15 @@ class Port:
     finite: bool
     lossy: bool  # loses packets at random
     signals: bool  # its law marks or drops
+    departs: bool  # its law decides as packets leave
     loads: bool
     second: bool  # voice has a queue of its own
     counted: bool  # small packets make numbers differ from work
     rewrites: bool  # its router rewrites ACKs
     voice: bool
     cross: int  # 1 if there is cross traffic, else 0
+    beside: int  # link whose transmitter it shares, served first; -1 for none
+    after: int  # link beside it that is served first; -1 for none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +177,7 @@ class PortNumbers(NamedTuple):
     drain: Any  # packets that the voice queue holds
     voice: Any  # VoiceNumbers, or () without calls
     cross: Any  # packet/s
+    weight: Any  # of a queue beside another
 
 
 class Numbers(NamedTuple):
@@ -425,28 +429,32 @@ def _port(
     link, flows = net.links[k], sum(kind.count * kind.route.count(k) for kind in crossing)
     law = link.queue.in_packets(float(link.buffer))
     single, ticks = law is not link.queue, law.period() is not None
-    spaced, mean = single or is_spaced(law), float(link.capacity) * step  # packets
+    departs, mean = law.at_departure, float(link.capacity) * step  # packets
+    spaced = not departs and (single or is_spaced(law))
     most = min(_SINGLE, 2 * mean) if single else min(_BLOCKS, mean)
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if ticks else math.inf
     return Port(
         flows=flows,
-        each=not spaced or any(kind.mapped for kind in crossing),
+        each=not (spaced or departs) or any(kind.mapped for kind in crossing),
         blocks=max(1, math.ceil(most)),
         ticks=max(1, math.ceil(step / period)) if ticks else 0,
         spaced=spaced,
-        single=single,
+        single=single and not departs,
         averages=averages(law),
         waits=law.waits,
         counts_service=law.counts_service,
         finite=math.isfinite(float(link.buffer)),
         lossy=link.random_loss is not None,
-        signals=flows > 0 and not says_nothing(law),
+        signals=flows > 0 and (link.beside is not None or not says_nothing(law)),
+        departs=departs,
         loads=law.loads,
         second=link.voice is not None and link.voice.discipline == "wfq",
         counted=counted,
         rewrites=rewrites,
         voice=link.voice is not None,
         cross=int(float(link.cross) > 0),
+        beside=-1 if link.beside is None else link.beside,
+        after=next((j for j, other in enumerate(net.links) if other.beside == k), -1),
     )
 
 
@@ -477,6 +485,7 @@ def _port_numbers(net: Network, k: int) -> PortNumbers:
         drain=np.float64(drain),
         voice=() if voice is None else _voice(voice, float(link.packet_size)),
         cross=np.float64(link.cross),
+        weight=() if link.weight is None else np.float64(link.weight),
     )
 
 
@@ -485,9 +494,10 @@ def shortest_trip(net: Network) -> float:
     return min(float(np.min(np.asarray(flows.rtt))) for flows in net.flows)
 
 
-def _longest_wait(link: Link, trip: float) -> float:
+def _longest_wait(net: Network, k: int, trip: float) -> float:
     """A generous time in a queue [s]."""
-    rate = float(link.capacity)
+    link, rate = net.links[k], float(net.links[k].capacity)
+    rate *= min((1 - float(other.weight) for other in net.links if other.beside == k), default=1.0)
     if link.voice is not None and link.voice.discipline == "wfq":
         rate *= 1 - float(link.voice.share)
     return min(float(link.buffer), 1000.0 + 2 * trip * rate) / rate
@@ -539,7 +549,7 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
         for k in range(len(net.links))
     )
     longest = max(flow.rtt for flow in whole.flows)
-    waits = sum(_longest_wait(link, longest) for link in net.links)
+    waits = sum(_longest_wait(net, k, longest) for k in range(len(net.links)))
     rows = scale * int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
     draws = sum(map(draws_of_port, ports)) + sum(map(draws_of_kind, kinds))
     shape = Shape(tuple(kinds), ports, rows, draws)
@@ -576,9 +586,16 @@ def draws_of_files(kind: Kind) -> int:
 def draws_of_port(port: Port) -> int:
     """Random numbers that a link takes in a step."""
     voice = 4 * port.voice
-    law = port.signals * (port.each * port.flows + port.spaced * (port.blocks + 1))
     lossy = port.lossy * port.flows
-    return law + lossy + port.finite + (port.ticks > 0) + voice + port.cross
+    coupled = (port.beside >= 0) * port.flows
+    others = port.finite + (port.ticks > 0) + port.cross
+    return draws_of_law(port) + lossy + others + voice + coupled
+
+
+def draws_of_law(port: Port) -> int:
+    """Those of its queue law: for parts of a step, to deal signals to flows, and for each flow."""
+    parts = (port.spaced or port.departs) * (port.blocks + 1) + port.departs
+    return port.signals * (port.each * port.flows + parts)
 
 
 def train_time(net: Network, until: float, runs: int, step: float | None = None) -> float:

@@ -354,12 +354,6 @@ def _held(simulation, queue):
     return out
 
 
-def _sends(simulation, port):
-    """Whether a port has a packet of either class in service."""
-    place = (int(port["second_class"]) - simulation.classes.ctypes.data) // r.CLASS_RECORD.itemsize
-    return port["busy"] or (port["second_class"] and simulation.classes[place]["busy"])
-
-
 def _kinds(simulation):
     """Wires by kind."""
     for entity in simulation.entities:
@@ -373,13 +367,8 @@ def conserved(simulation: Simulation) -> None:
     assert np.all(
         ports["arrivals"] == ports["departures"] + ports["drops"] + ports["count"] + ports["busy"]
     )
-    classes = simulation.classes
-    assert np.all(
-        classes["arrivals"]
-        == classes["departures"] + classes["drops"] + classes["count"] + classes["busy"]
-    )
-    under_way = [p for queues in (ports, classes) for q in queues for p in _held(simulation, q)]
-    under_way += [pool[port["serving"]] for port in ports if _sends(simulation, port)]
+    under_way = [p for port in ports for p in _held(simulation, port)]
+    under_way += [pool[port["serving"]] for port in ports if port["busy"]]
     wires = list(_kinds(simulation))
     data = under_way + [p for kind, w in wires if kind == r.WIRE for p in _held(simulation, w)]
     others = [p for kind, w in wires if kind != r.WIRE for p in _held(simulation, w)]

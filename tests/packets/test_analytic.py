@@ -275,18 +275,19 @@ def watch(net, until):
     arrivals, services = [], []
     seen, started = [0, 0], -1.0
     for simulation in events(net, until, seed=3):
-        port, beside, pool = simulation.ports[0], simulation.classes[0], simulation.packets
+        queues, pool = {FLOWS: simulation.ports[0]}, simulation.packets
+        queues[VOICE] = simulation.ports[simulation.voice_ports[0]]
         now = float(simulation.state["now"][0])
-        for c, queue in ((VOICE, beside), (FLOWS, port)):
-            taken = int(queue["arrivals"] - queue["drops"])
+        for c in (VOICE, FLOWS):
+            taken = int(queues[c]["arrivals"] - queues[c]["drops"])
             if taken > seen[c]:  # the one that came is the tail, or in service at once
-                index = int(queue["tail"] if queue["count"] else port["serving"])
+                index = int(queues[c]["tail"] if queues[c]["count"] else queues[c]["serving"])
                 arrivals.append((now, c, int(pool[index]["size"])))
                 seen[c] = taken
-        if (port["busy"] or beside["busy"]) and float(port["started"]) > started:
-            started = float(port["started"])
-            size = int(pool[int(port["serving"])]["size"])
-            services.append((started, FLOWS if port["busy"] else VOICE, size))
+        for c, queue in queues.items():
+            if queue["busy"] and float(queue["started"]) > started:
+                started = float(queue["started"])
+                services.append((started, c, int(pool[int(queue["serving"])]["size"])))
     return arrivals, services
 
 

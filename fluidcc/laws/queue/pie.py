@@ -45,7 +45,7 @@ class PIE(AbstractQueueLaw):
 
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Move p by the delay and by its growth; forget it when the queue stays empty."""
-        delay, part = seen.queue / seen.capacity, 1.0
+        delay, part = seen.sojourn, 1.0
         for below, divisor in _GAINS:
             part = ops.where(x.p < below, 1 / divisor, part)
         step = part * (self.alpha * (delay - self.target) + self.beta * (delay - x.delay))
