@@ -25,6 +25,7 @@ from fluidcc.laws.parameters import check_order as check_order
 from fluidcc.laws.parameters import choice as choice
 from fluidcc.laws.parameters import param as param
 from fluidcc.laws.parameters import state as state
+from fluidcc.laws.window.hystart import AbstractHyStart as AbstractHyStart
 
 if TYPE_CHECKING:
     from fluidcc.laws.feedback.backward import Backward as Backward

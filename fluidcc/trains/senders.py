@@ -116,7 +116,7 @@ class _Response:
 
     def observe(self) -> None:
         """Learn from all ACKs."""
-        if self.kind.capable or self.kind.loads:
+        if self.kind.observes:
             marked = self.marks / jnp.where(self.spoke, self.acks, 1.0)
             ack = self._ack(self.acks, jnp.where(self.spoke, jnp.clip(marked, 0.0, 1.0), 0.0))
             change = self.rules.observe(self.s.law, ack)
