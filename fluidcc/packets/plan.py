@@ -6,6 +6,7 @@ the rest of the round trip is the path of the ACKs. If they pass links, the send
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -18,6 +19,7 @@ from fluidcc.laws.law import (
     Arrival,
     MarkingPoint,
     Signal,
+    Since,
 )
 from fluidcc.laws.voice import Voice
 from fluidcc.scenario.network import (
@@ -142,6 +144,23 @@ class Plan:
         return tuple(np.array([k]) for k, f in enumerate(self.flows) if f.group == group)
 
 
+def is_gated(flows: Flows) -> bool:
+    """Whether the reaction lets some signals pass only."""
+    cases = itertools.product((0.0, 1e9), (0.0, 1.0), (0.0, 1.0))
+    return any(float(flows.reaction.ready(Since(t, 1.0, w, d))) == 0 for t, w, d in cases)
+
+
+def smallest_window(flows: Flows) -> float:
+    """Smallest window after a cut: below 1, a sender waits for its timer. RFC 3168, 6.1.2.
+
+    A law that reacts to every mark, or that has no slow start, keeps to its own least window.
+    """
+    law = flows.window
+    always = all(float(law.slow_start(law.start(w))) == 1 for w in (1.0, 9.0)) and not law.loads
+    least = float(law.min_window)
+    return 0.0 if is_gated(flows) and always and least <= 1 else least
+
+
 def _by_rate(law: AbstractQueueLaw) -> bool:
     """Whether marks depend on the rate of arrivals, and so mean something for these alone."""
     often, seldom = (Arrival(1.0, elapsed, 1.0, 1.0) for elapsed in (1e-9, 1e9))
@@ -186,7 +205,10 @@ def _flows(flows: Flows, links: tuple[Link, ...]) -> Iterator[tuple[str, str]]:
             yield from _on_arrival(flows, queue)
     if flows.traffic.open and any(links[k].fair for k in flows.route + flows.reverse_route):
         known = "closed traffic, such as web"
-        yield "traffic", f"files that come by themselves have no queue of a fair link; expected {known}"
+        yield (
+            "traffic",
+            f"files that come by themselves have no queue of a fair link; expected {known}",
+        )
 
 
 def _refusals(net: Network) -> list[str]:

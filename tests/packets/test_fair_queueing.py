@@ -145,8 +145,16 @@ def test_services_of_greedy_flows_differ_by_no_more_than_golestani_says():
     ("old", "new", "said"),
     [
         ("fair        = true", 'fair = "yes"', "links.b.fair"),
-        ("fair        = true", "fair = true\ncross = 10", "links.b.cross: expected none, as a fair"),
-        ("fair        = true", "fair = true\nvoice = { calls = 3 }", "links.b.voice: expected none"),
+        (
+            "fair        = true",
+            "fair = true\ncross = 10",
+            "links.b.cross: expected none, as a fair",
+        ),
+        (
+            "fair        = true",
+            "fair = true\nvoice = { calls = 3 }",
+            "links.b.voice: expected none",
+        ),
         (
             "[flows.short]",
             '[links.c]\nbeside = "b"\nqueue = "droptail"\n[flows.short]\nroute = ["b"]',
