@@ -150,8 +150,8 @@ class Link(Suggests, Module):
     A queue `beside` another, by its index, shares the transmitter of that link, as L4S and Classic
     packets do: it has the same capacity, packet size, delay, changes and losses. While both have
     packets it is served with the share `weight`; 0.9 is that of Linux's sch_dualpi2.
-    A `fair` link has a queue for each of its flows, with `queue` and `buffer` of its own; one packet
-    of each queue is sent in turn. Its law sees the share of the capacity that all queues have alike.
+    A `fair` link has a queue for each of its flows, with `queue` and `buffer` of its own; one
+    packet of each is sent in turn. Its law sees the share of the capacity that all have alike.
     `schedule` has changes of capacity and delay in packet runs, in order of time. A transmission
     goes on at the new rate; packets do not overtake each other where a delay becomes shorter.
 

@@ -29,7 +29,6 @@ from fluidcc.packets.plan import (
 )
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import (
-    Flows,
     Network,
     growth_per_packet,
     link_delays,

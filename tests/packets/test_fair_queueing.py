@@ -94,7 +94,7 @@ def test_round_trips_have_equal_shares_of_a_fair_link_alone():
 
 
 def test_what_a_flow_does_not_ask_for_is_split_among_the_others():
-    """Max-min: four flows have 5 packets a round trip of 20 ms and no queue, the others the rest."""
+    """Max-min: four flows have 5 packets a round trip of 20 ms and no queue, others the rest."""
     changes = {"flows.short.window.max_window": 5, "flows.long.rtt": 0.03}
     net = fc.replace(fc.loads(TWO), changes)
     runs = fc.simulate_packets(net, **RUN)
