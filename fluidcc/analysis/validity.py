@@ -79,6 +79,7 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
     if eq.status in ("none", "undetermined", "continuum"):
         yield f"the equilibrium has the status {eq.status}: it does not determine the queues"
         return
+    yield from _of_fair_links(eq)
     net = to_arrays(eq.net)
     for k, (name, found) in enumerate(eq.links.items()):
         code, law = int(eq.op.codes[k]), net.links[k].queue
@@ -111,6 +112,21 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
             yield (
                 f"links.{name}: above this queue every packet is dropped; in packets single ones "
                 "pass it, in the fluid model all do at once"
+            )
+
+
+def _of_fair_links(eq: Equilibrium) -> Iterator[str]:
+    """Queues of fair links that leave others a part of their share."""
+    net = (eq.asked or eq.net).by_group
+    for k in (k for k, link in enumerate(net.links) if link.fair):
+        own, *others = (
+            eq.links[net.link_names[j]].utilization
+            for j in (k, *net.served_with(k)) if net.link_names[j] in eq.links
+        )  # fmt: skip
+        if own < 1 - _SHARE and max(others, default=0.0) > own + _SHARE:
+            yield (
+                f"links.{net.link_names[k]}: uses {own:.3g} of its share of the fair link, whose "
+                "other queues take the rest; in the fluid model each has its share alone"
             )
 
 

@@ -29,7 +29,7 @@ from fluidcc.laws.law import (
 from fluidcc.laws.parameters import Interval, numeric_parameters
 from fluidcc.laws.registry import kind_of
 
-_TIMING = ("period", "slow_start")  # of window laws; they change nothing
+_TIMING = ("period", "slow_start", "rounds")  # of window laws; they change nothing
 _TRIVIAL = ("p = p", "f = f")  # the memory itself
 _WINDOW, _ANYWHERE = "W", Interval("(-inf, inf)")
 _RECORDS = {"ack": Ack, "seen": Arrival, "since": Since, "signal": Signal}

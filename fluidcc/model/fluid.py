@@ -59,13 +59,57 @@ def _with_passes(net: Network) -> Network:
     return dataclasses.replace(net, links=links, flows=tuple(groups))
 
 
+def _alone(net: Network) -> Network:
+    """The network with one flow of each group of a fair link alone at its share of the capacity,
+    as its queue has it while no other is empty; the same network if no link is fair.
+
+    Raises ValueError for groups that do not have one queue each.
+    """
+    if not any(link.fair for link in net.links):
+        return net
+    net = net.by_group
+    links, groups = list(net.links), list(net.flows)
+    for k, link in enumerate(net.links):
+        if not link.fair:
+            continue
+        links[k] = dataclasses.replace(link, fair=False, beside=None)
+        for g in (g for g, flows in enumerate(net.flows) if k in flows.route):
+            crossing = [other for j in net.served_with(k) for other in net.crossing(j)]
+            _check_alone(net, g, crossing, net.link_names[k])
+            share = link.capacity / sum(sum(net.flows[other].n) for other in crossing)
+            links[k] = dataclasses.replace(links[k], capacity=share)
+            groups[g] = dataclasses.replace(net.flows[g], n=np.ones(1))
+    return dataclasses.replace(net, links=tuple(links), flows=tuple(groups))
+
+
+def _check_alone(net: Network, g: int, crossing: list[int], link: str) -> None:
+    """Raise ValueError unless the flows of group g and all others that cross a fair link have one
+    queue each, and those of g are alike.
+    """
+    flows, name, wrong = net.flows[g], net.flow_names[g], ""
+    back = [h for h in crossing if len(set(net.flows[h].reverse_route))]
+    if len(flows.route) > 1:
+        wrong = f"route: expected links.{link} alone"
+    elif np.size(flows.rtt) > 1:
+        wrong = "rtt: expected one round trip, or a group for each"
+    elif flows.traffic.starts:
+        wrong = f'traffic: expected "bulk", got {flows.traffic.name}'
+    elif back:
+        name, wrong = net.flow_names[back[0]], "reverse_route: expected none"
+    if wrong:
+        raise ValueError(
+            f"flows.{name}.{wrong}: in the fluid model each flow of a fair link is alone with its "
+            "share of the capacity; `fluidcc packets` has no such limit"
+        )
+
+
 def as_fluid(net: Network) -> Network:
     """The network of the fluid model; the same one if no source is open.
 
-    Raises ValueError if no flows are left.
+    Raises ValueError if no flows are left, or as `_alone`.
     """
     require_network(net)
-    net = _with_passes(net)
+    net = _with_passes(_alone(net))
     if not any(flows.traffic.open or flows.reverse_route for flows in net.flows):
         return net
     groups = list(zip(net.flow_names, net.flows, strict=True))

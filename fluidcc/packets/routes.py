@@ -32,11 +32,15 @@ class Routes:
 
     `table[flow, hop]` is the entity that a packet of the flow comes to next, RECEIVER at the end of
     its path; after it the path of ACKs through links, then the paths of source quenches.
+    `link_port(routes, k, j)` adds the port of queue j of link k, all of a fair link but the first
+    after those of links; `queues` has the ports of links with several.
     `quenches[flow, hop]` is where in this row the path of a quench begins. `returns` and `tails`
     are, per flow, the wire that leaves the receiver and the delay [s] folded into its entrance.
     """
 
-    def __init__(self, plan: Plan, elide: bool, link_port: Callable[["Routes", int], int]) -> None:
+    def __init__(
+        self, plan: Plan, elide: bool, link_port: Callable[["Routes", int, int], int]
+    ) -> None:
         self._plan, self._elide = plan, elide
         feedback = [group.flows.feedback for group in plan.groups]
         self._source_quench = [each.quench for each in feedback]
@@ -50,8 +54,11 @@ class Routes:
         self.ports: list[Fields] = []
         links = plan.net.links
         self.shared: list[list[int]] = []  # ports of one transmitter
-        self._links = [link_port(self, k) for k in range(len(links))]
+        self._links = [link_port(self, k, 0) for k in range(len(links))]
+        self.queues: dict[int, list[int]] = {}
+        self._own: dict[tuple[int, int], int] = {}  # entities of queues by link and flow
         self._share_links()
+        self._share_fairly(link_port)
         self.voices = {b.link: self._voice_port(b) for b in plan.background if b.has_own_class}
         access = self._access()
         self._ahead = [self.wire(delay) for delay in self._delays]
@@ -89,14 +96,14 @@ class Routes:
         """Add a port; its entity."""
         entity = self.add(r.PORT, len(self.ports))
         usual = {"limit": r.NEVER, "unit": 1.0, "capacity": 1.0}
-        usual |= dict.fromkeys(("link", "sibling", "coupled"), -1)
+        usual |= dict.fromkeys(("link", "sibling", "coupled"), -1) | {"shares": 1}
         self.ports.append(usual | {"entity": entity} | fields)
         return entity
 
     def _share_links(self) -> None:
         """Let the queues beside others share their transmitters, and hear their marks."""
         for k, link in enumerate(self._plan.net.links):
-            if link.beside is None:
+            if link.beside is None or link.fair:
                 continue
             own, other = (self.kinds[self._links[j]][1] for j in (k, link.beside))
             assert link.weight is not None
@@ -105,6 +112,33 @@ class Routes:
             if self.ports[other]["signal"]:
                 self.ports[own]["coupled"] = other
             self.shared.append([own, other])
+
+    def _share_fairly(self, link_port: Callable[["Routes", int, int], int]) -> None:
+        """Give each flow that crosses a fair link a port of its own, all of one transmitter."""
+        net, ports = self._plan.net, self.ports
+        fair = [k for k, link in enumerate(net.links) if link.fair]
+        for first in (k for k in fair if net.links[k].beside is None):
+            together = []
+            for k in net.served_with(first):
+                crossing = self._plan.crossing(k)
+                entities = [
+                    self._links[k],
+                    *(link_port(self, k, j) for j in range(1, len(crossing))),
+                ]
+                self._own |= {(k, flow): e for flow, e in zip(crossing, entities, strict=False)}
+                self.queues[k] = [self.kinds[entity][1] for entity in entities]
+                together += self.queues[k]
+            for port in together:
+                ports[port] |= {
+                    "weight": 1.0, "shares": len(together),
+                    "capacity": ports[port]["capacity"] / len(together),
+                }  # fmt: skip
+            if len(together) > 1:
+                self.shared.append(together)
+
+    def _queue(self, k: int, flow: int) -> int:
+        """The entity of the port at which flow `flow` waits for link `k`."""
+        return self._own.get((k, flow), self._links[k])
 
     def _voice_port(self, traffic: BackgroundPlan) -> int:
         """The port of calls with a queue of their own, beside that of their link; its entity."""
@@ -149,7 +183,7 @@ class Routes:
         path, hops = list(access), []
         for link in flow.route:
             hops.append(len(path))
-            path += [self._links[link], self._ahead[link]]
+            path += [self._queue(link, k), self._ahead[link]]
         folded = self._elide and not self._needs_arrivals(flow)
         if folded:
             path.pop()
@@ -158,7 +192,7 @@ class Routes:
         if not self._source_quench[flow.group]:
             hops = []
         if flow.back:
-            return path, self._back(flow, path, hops)
+            return path, self._back(k, flow, path, hops)
         starts = {}
         for hop, delay in zip(hops, flow.quench_delays, strict=False):
             starts[hop] = len(path)
@@ -174,11 +208,11 @@ class Routes:
         changes = any(change.delay is not None for change in last.schedule)
         return changes or self._plan.groups[flow.group].options.delayed_acks
 
-    def _back(self, flow: FlowPlan, path: list[int], hops: list[int]) -> dict[int, int]:
+    def _back(self, k: int, flow: FlowPlan, path: list[int], hops: list[int]) -> dict[int, int]:
         """Extend a row by the paths back through links: of ACKs, and of quenches at each hop."""
         self.returns.append(self.wire(flow.return_delay))
         for j, link in enumerate(flow.back):
-            path += [self._links[link], self._to_router(flow, j)]
+            path += [self._queue(link, k), self._to_router(k, flow, j)]
         path.append(self._home(flow.home_delay, r.ACK_WIRE))
         starts = {}
         for j, hop in enumerate(hops):
@@ -187,11 +221,11 @@ class Routes:
             if left:
                 path.append(self.wire(0.0))
             for link in left:
-                path += [self._links[link], self._ahead[link]]
+                path += [self._queue(link, k), self._ahead[link]]
             path.append(self._home(flow.home_delay, r.QUENCH_WIRE))
         return starts
 
-    def _to_router(self, flow: FlowPlan, j: int) -> int:
+    def _to_router(self, k: int, flow: FlowPlan, j: int) -> int:
         """Wire after link `j` of the path back, with the router at its end if that rewrites ACKs.
 
         It is the router in whose queue the data of the flow wait, the last of the route first.
@@ -199,7 +233,7 @@ class Routes:
         link = flow.back[j]
         if not self._rewrites[flow.group]:
             return self._ahead[link]
-        port = self.kinds[self._links[flow.route[len(flow.route) - 1 - j]]][1]
+        port = self.kinds[self._queue(flow.route[len(flow.route) - 1 - j], k)][1]
         if not self.ports[port]["signal"]:
             return self._ahead[link]
         delay = self._delays[link]
@@ -218,7 +252,7 @@ class Routes:
 
     def _past_routers(self, k: int, flow: FlowPlan) -> int:
         """First wire from the receiver to the sender, past the routers that rewrite ACKs."""
-        passed = self._rewriters(flow)
+        passed = self._rewriters(k, flow)
         key = (flow.return_delay, self.tails[k], passed) if self._elide else None
 
         def make() -> int:
@@ -231,11 +265,11 @@ class Routes:
 
         return self._share(key, make)
 
-    def _rewriters(self, flow: FlowPlan) -> tuple[tuple[float, int], ...]:
+    def _rewriters(self, k: int, flow: FlowPlan) -> tuple[tuple[float, int], ...]:
         """Distances from the sender [s] and ports of the routers that rewrite a flow's ACKs."""
         if not self._rewrites[flow.group]:
             return ()
-        indices = [self.kinds[self._links[link]][1] for link in flow.route]
+        indices = [self.kinds[self._queue(link, k)][1] for link in flow.route]
         pairs = zip(flow.quench_delays, indices, strict=True)
         return tuple((delay, port) for delay, port in pairs if self.ports[port]["signal"])
 

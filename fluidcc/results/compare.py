@@ -446,7 +446,8 @@ _OF_LINKS = {
 
 def compared(net: Network) -> list[str]:
     """Names of the quantities that `compare` sets side by side."""
-    links = (f"links.{n}.{q}" for n in net.link_names for q in (*_OF_LINKS, "queue_std", "period"))
+    names = net.by_group.link_names
+    links = (f"links.{n}.{q}" for n in names for q in (*_OF_LINKS, "queue_std", "period"))
     groups = zip(net.flow_names, net.flows, strict=True)
     several = ((name, len(flows.route) > 1) for name, flows in groups)
     flows = (

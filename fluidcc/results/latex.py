@@ -79,7 +79,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
         active=_positive("a") if flows.traffic.starts else (),
         estimate=_positive(r"\hat f") if flows.estimator.remembers else (),
     )
-    growth = window / rtt if rates == "mgt" else growing_rate(flows, s, signal, acks)
+    growth = window / rtt if rates == "mgt" else growing_rate(bare, s, signal, acks, rtt)
     change = sender_change(bare, s, growth=growth, acks=acks, carried=acks, signal=signal, rtt=rtt)
     out = _by_name(s, change, r"\dot")
     ack = Ack(1, 0, rtt, known_load(flows, s, signal))
@@ -145,13 +145,15 @@ def latex(net: Network) -> str:
     >>> print(fc.latex(fc.load("durresi2001/slow_start_tail")).splitlines()[0])
     \begin{align*}
     """
+    whole = net.by_group
+    fair = {n for n, link in zip(whole.link_names, whole.links, strict=True) if link.fair}
     net, lines = as_fluid(net), []
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         for left, right in sender_equations(flows, net.rates).items():
             lines.append(_line(rf"{left}_{{\mathrm{{{_text(name)}}}}}", right, flows.window))
     for name, link in zip(net.link_names, net.links, strict=True):
         queue = rf"\dot q_{{\mathrm{{{_text(name)}}}}}"
-        growth = r"\sum n\,x(t - f) - C"
+        growth = r"x(t - f) - C" if name in fair else r"\sum n\,x(t - f) - C"
         if beside := [
             n
             for n, other in zip(net.link_names, net.links, strict=True)
@@ -159,7 +161,8 @@ def latex(net: Network) -> str:
         ]:
             load = rf"Y_{{\mathrm{{{_text(beside[0])}}}}}"  # its delay is q/C
             growth = rf"\left({growth}\right) \frac{{C}}{{C - {load}}}"
-        lines.append(rf"{queue} &= {growth}, \quad 0 \le q \le B")
+        share = r" && \text{C: share of one flow}" * (name in fair)
+        lines.append(rf"{queue} &= {growth}, \quad 0 \le q \le B{share}")
         lines += [_line(left, right, link.queue) for left, right in queue_equations(link).items()]
         lines += [line] if (line := _limits(link)) else []
     body = " \\\\\n  ".join(lines)

@@ -16,6 +16,7 @@ from fluidcc.laws.registry import LAWS
 from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.scenario.network import (
+    NO_OTHERS,
     OF_QUEUES,
     Change,
     Flows,
@@ -26,6 +27,7 @@ from fluidcc.scenario.network import (
     Start,
     early_stop,
     forward_delays,
+    unfit_fair,
     unfit_reverse_delays,
 )
 from fluidcc.scenario.reader import FAULTY, Laws, Reader, got, sound
@@ -136,8 +138,12 @@ def _shared(reader: Reader, name: str, raw: Any, tables: Mapping[str, Any]) -> A
     other = reader.word(raw["beside"], key, free)
     if other is FAULTY:
         return raw
-    if "voice" in tables[other]:
-        reader.fault(key, "a link without voice, which has the second queue", got(other))
+    for own, why in (
+        ("voice", "which has the second queue"),
+        ("fair", "which has one for each flow"),
+    ):
+        if tables[other].get(own):
+            reader.fault(key, f"a link without {own}, {why}", got(other))
     given = [k for k in raw if k not in (*OF_QUEUES, "beside")]
     reader.unknown({k: raw[k] for k in given if k not in infos(Link)}, f"links.{name}", OF_QUEUES)
     for k in (k for k in given if k in infos(Link) or k == "schedule"):
@@ -171,6 +177,8 @@ def _read_link(reader: Reader, key: str, raw: Any) -> dict[str, Any]:
     if "schedule" in table:
         values["schedule"] = _schedule(reader, table["schedule"], f"{key}.schedule", size)
     _check_link(reader, key, sound(values))
+    for name in unfit_fair(values.get("fair") is True, sound(values)):
+        reader.fault(f"{key}.{name}", f"none, {NO_OTHERS}", got(table[name]))
     return values
 
 

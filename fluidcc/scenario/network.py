@@ -2,9 +2,10 @@
 take from them, the propagation along routes and how receivers echo marks.
 """
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -149,6 +150,8 @@ class Link(Suggests, Module):
     A queue `beside` another, by its index, shares the transmitter of that link, as L4S and Classic
     packets do: it has the same capacity, packet size, delay, changes and losses. While both have
     packets it is served with the share `weight`; 0.9 is that of Linux's sch_dualpi2.
+    A `fair` link has a queue for each of its flows, with `queue` and `buffer` of its own; one
+    packet of each is sent in turn. Its law sees the share of the capacity that all have alike.
     `schedule` has changes of capacity and delay in packet runs, in order of time. A transmission
     goes on at the new rate; packets do not overtake each other where a delay becomes shorter.
 
@@ -183,6 +186,10 @@ class Link(Suggests, Module):
         None, r"\phi", unit="1", within="(0, 1)",
         doc="share of the transmitter while both queues have packets; 0.9 if left out, with beside",
     )  # fmt: skip
+    fair: bool = choice(
+        False, doc="each flow has a queue of its own, served in turn (fair queueing)",
+        engines=("fluid", "population", "packets"),
+    )  # fmt: skip
     voice: Voice | None = None
     schedule: tuple[Change, ...] = static(())
     initial: LinkInitial = LinkInitial()
@@ -195,6 +202,20 @@ class Link(Suggests, Module):
         times = [change.at for change in self.schedule]
         if any(b <= a for a, b in itertools.pairwise([0.0, *times])):
             raise ValueError(f"link.schedule: expected times that increase from 0 on, got {times}")
+        for key in unfit_fair(self.fair, vars(self)):
+            raise ValueError(f"link.{key}: expected none, {NO_OTHERS}")
+
+
+NO_OTHERS: Final = "as a fair link has a queue for each flow of a group and no other traffic"
+
+
+def unfit_fair(fair: bool, link: Mapping[str, Any]) -> Iterator[str]:
+    """Keys of a link, with their values, that a fair one does not have."""
+    cross = link.get("cross", 0.0)
+    if fair and isinstance(cross, int | float) and cross > 0:
+        yield "cross"
+    if fair and link.get("voice") is not None:
+        yield "voice"
 
 
 class Flows(Suggests, Module):
@@ -362,6 +383,54 @@ class Network(Shown, Module):
                     f"links of the route, got an array of shape {back}"
                 )
 
+    @property
+    def by_group(self) -> "Network":
+        """The network with a link LINK-GROUP for each group on a fair link that several cross.
+
+        Each stands for the queues of the flows of its group; all but the first are `beside` that.
+        Results have such names. It is the same network if there are none.
+        """
+        links = range(len(self.links))
+        groups = [self.crossing(k) if self.links[k].fair else () for k in links]
+        if all(len(own) < 2 for own in groups):
+            return self
+        queues = [(k, g) for k in links for g in (groups[k] if len(groups[k]) > 1 else (None,))]
+        names = [
+            self.link_names[k] + ("" if g is None else f"-{self.flow_names[g]}") for k, g in queues
+        ]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"links: expected no other link called {', '.join(sorted(twice))}")
+        place = {k: j for j, (k, _) in reversed([*enumerate(queues)])}  # of the first of a link
+
+        def split(k: int, g: int | None) -> Link:
+            link, first = self.links[k], g is None or g == groups[k][0]
+            beside = link.beside if first else k
+            return dataclasses.replace(link, beside=None if beside is None else place[beside])
+
+        def moved(g: int, route: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(queues.index((k, g)) if (k, g) in queues else place[k] for k in route)
+
+        flows = tuple(
+            dataclasses.replace(
+                own, route=moved(g, own.route), reverse_route=moved(g, own.reverse_route),
+            )
+            for g, own in enumerate(self.flows)
+        )  # fmt: skip
+        return dataclasses.replace(
+            self, links=tuple(split(k, g) for k, g in queues), link_names=tuple(names), flows=flows
+        )
+
+    def served_with(self, k: int) -> tuple[int, ...]:
+        """Links `by_group` of the fair link that k is of."""
+        first = k if self.links[k].beside is None else self.links[k].beside
+        others = (j for j, own in enumerate(self.links) if own.fair and own.beside == first)
+        return (first, *others)
+
+    def crossing(self, k: int) -> tuple[int, ...]:
+        """Groups whose packets or acknowledgements cross link k."""
+        pairs = enumerate(self.flows)
+        return tuple(g for g, own in pairs if k in own.route or k in own.reverse_route)
+
 
 for _field in ("links", "flows"):
     setattr(Network, _field, _parts(_field))
@@ -444,12 +513,14 @@ def repeated(flows: Flows, echo: str = "law") -> bool:
 
     By `echo`, the senders' option: `sticky`, `packet`, or `law`. Under `law`, marks are
     echoed until confirmed if the reaction waits for data sent after the last one, except if
-    receivers report each packet: if the law learns from each mark, and under load factors.
+    receivers report each packet: if the law learns from each mark, or leaves some unanswered as
+    its rounds last longer, and under load factors.
     """
     if echo != "law":
         return echo == "sticky"
+    by_packet = flows.feedback.loads or not isinstance(flows.window.rounds(Ack(1.0, 0.0, 1.0)), int)
     return _waits_for_new_data(flows.reaction) and not (
-        flows.feedback.loads or _learns_from_marks(flows.window)
+        by_packet or _learns_from_marks(flows.window)
     )
 
 

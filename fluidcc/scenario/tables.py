@@ -41,6 +41,8 @@ def _link(link: Link, names: tuple[str, ...]) -> Tables:
     table = _fields(link)
     if link.beside is not None:
         table = {"beside": names[link.beside]} | {k: v for k, v in table.items() if k in OF_QUEUES}
+    if not link.fair:
+        table.pop("fair", None)
     table["queue"] = {"law": link.queue.name, **_fields(link.queue)}
     if link.voice is not None:
         table["voice"] = _fields(link.voice)

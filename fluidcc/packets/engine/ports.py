@@ -554,7 +554,7 @@ def change_link(s, entity):
                 port.started = end - r.packet_at(s.packets, port.serving).size / change.rate
                 schedule(s, port.entity, end, s.now)
             port.rate = change.rate
-            port.capacity = change.capacity
+            port.capacity = change.capacity / port.shares
             number = port.sibling
     if change.delay < r.NEVER:
         for k in range(own.wire_count):
