@@ -311,7 +311,7 @@ def _drift(
     parts = []
     for share, signal in cases:
         rate = sending_rate(flows, s, signal, rtt)
-        growing = growing_rate(flows, s, signal, rate)
+        growing = growing_rate(flows, s, signal, rate, rtt)
         change = sender_change(
             flows, s, growth=rate if growth_on_all_acks else growing, acks=rate,
             carried=rate, signal=signal, rtt=rtt, ticks=True,

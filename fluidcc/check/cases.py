@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from types import MappingProxyType
@@ -302,6 +303,7 @@ def _or(*values: float, general: Numbers) -> Numbers:
 SHARE = _or(0.0, 1.0, general=st.one_of(logarithmic(1e-12, 1.0), st.floats(0.01, 0.99)))
 _FLAG = st.sampled_from((0.0, 1.0))
 _OTHER = _or(0.0, general=logarithmic(1e-3, 1e2))  # of a memory of which nothing is known
+_SIGNED = st.one_of(_OTHER, _OTHER.map(operator.neg))
 
 EVENT: Mapping[str, Numbers] = MappingProxyType(
     {
@@ -380,6 +382,7 @@ def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
         for info, share in ((f.info, f.is_share) for f in case.law.states.values()):
             if share or (info.within is not None and info.within.ends[0] > 0):
                 known[info.symbol] = SHARE if share else inside(info)
+    known |= {s.name: _SIGNED for s in case.asked.state if not s.is_nonnegative}
     symbols = (*case.asked.state, *case.asked.event)
     return [
         *(draw(known.get(s.name, _OTHER)) for s in symbols),

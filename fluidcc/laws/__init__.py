@@ -25,6 +25,7 @@ from fluidcc.laws.parameters import check_order as check_order
 from fluidcc.laws.parameters import choice as choice
 from fluidcc.laws.parameters import param as param
 from fluidcc.laws.parameters import state as state
+from fluidcc.laws.window.hystart import AbstractHyStart as AbstractHyStart
 
 if TYPE_CHECKING:
     from fluidcc.laws.feedback.backward import Backward as Backward
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
     from fluidcc.laws.window.newreno import NewReno as NewReno
     from fluidcc.laws.window.polynomial import Polynomial as Polynomial
+    from fluidcc.laws.window.prague import Prague as Prague
     from fluidcc.laws.window.reno import Reno as Reno
     from fluidcc.laws.window.sack import SACK as SACK
 

@@ -154,8 +154,8 @@ class Since(NamedTuple):
     """Time and packets since the sender's last reaction."""
 
     time: Num  # s
-    round_trip: Num  # s
-    window: Num  # 1 if this acknowledgement is for a packet sent after it, else 0
+    round_trip: Num  # s; a round of the window law, if that lasts longer
+    window: Num  # 1 if this acknowledgement is for a packet sent after it, a round later, else 0
     dropped: Num = 0.0  # 1 if that reaction was to a quench for a dropped packet, else 0
 
 
@@ -245,6 +245,9 @@ class AbstractWindowLaw(AbstractRemembering):
     """
 
     reaction: ClassVar[str]  # default of scenarios
+    growth: ClassVar[str] = (
+        ""  # default of the reaction's `growth`, if it has one and this is given
+    )
     recovery: ClassVar[str]  # how the packet sender recovers from losses
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that its rules act on
     min_window: Num = param(
@@ -338,6 +341,13 @@ class AbstractWindowLaw(AbstractRemembering):
 
         Called by packets and trains at acknowledgements that let a window below the threshold grow.
         The fluid model has slow start if `initial.slow_start` or the traffic asks for it.
+        """
+        return 1
+
+    def rounds(self, ack: Ack) -> Num:
+        """Rounds of this law in a round trip: 1, or less for a law whose rounds last longer.
+
+        Reactions that come once in a round trip come once in such a round. Called by all engines.
         """
         return 1
 
@@ -612,11 +622,12 @@ class AbstractReaction(Law):
     """Which signals count: a rule per packet and its mean."""
 
     @abc.abstractmethod
-    def shares(self, p: Num, w: Num) -> Shares:
+    def shares(self, p: Num, w: Num, rtt: Num) -> Shares:
         """Mean shares of ACKs that let the window grow and of carriers that are reacted to.
 
-        Called by the fluid model at a mark probability `p` and a window `w`: the means of the rules
-        `growing` and `ready`.
+        Called by the fluid model at a mark probability `p`, with the packets `w` that are
+        acknowledged in a round trip `rtt` [s], or in a round of the window law if that lasts
+        longer: the means of the rules `growing` and `ready`.
         """
 
     @abc.abstractmethod

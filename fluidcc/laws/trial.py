@@ -49,7 +49,7 @@ _NOTEBOOK = "ipykernel"
 _ARGUMENTS: dict[str, Any] = {
     "w": 8.0, "queue": 40.0, "average": 40.0, "offered": 1000.0, "capacity": 1250.0,
     "buffer": 100.0, "gap": 2.0, "p": 0.3, "mark": 0.3, "marked": 0.3, "load": 0.9,
-    "estimate": 0.8, "hashed": 0.5,
+    "estimate": 0.8, "hashed": 0.5, "rtt": 0.1,
     "ack": Ack(1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01),
     "seen": Arrival(1.0, 0.0, 40.0, 1250.0),
     "since": Since(0.05, 0.1, 0.0),

@@ -17,6 +17,7 @@ from fluidcc.laws.law import (
     AbstractWindowLaw,
     Ack,
     Arrival,
+    Shares,
     Signal,
     combine,
 )
@@ -86,10 +87,17 @@ def marks_seen(flows: Flows, signal: Signal) -> Num:
     return signal.mark if flows.feedback.marks else 0.0 * signal.mark
 
 
-def growing_rate(flows: Flows, s: Sender, signal: Signal, acks: Num) -> Num:
+def reaction_shares(flows: Flows, signal: Signal, w: Num, rtt: Num) -> Shares:
+    """Shares of ACKs that let windows `w` grow and of carriers of `signal` that are reacted to."""
+    rounds = flows.window.rounds(Ack(0.0, 0.0, rtt))
+    if not isinstance(rounds, int):
+        w, rtt = w / rounds, rtt / rounds
+    return flows.reaction.shares(marks_seen(flows, signal), w, rtt)
+
+
+def growing_rate(flows: Flows, s: Sender, signal: Signal, acks: Num, rtt: Num) -> Num:
     """Rate of the ACKs, of all that come at `acks` [packet/s], that let the window grow."""
-    window = flows.window.window(s.law)
-    return acks * flows.reaction.shares(marks_seen(flows, signal), window).growing
+    return acks * reaction_shares(flows, signal, flows.window.window(s.law), rtt).growing
 
 
 def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
@@ -169,7 +177,7 @@ def _law_change(
         signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
     )
     to_one_packet = law.change(s.law, window=ops.minimum(1.0 - w, 0.0))
-    reacting = flows.reaction.shares(mark, w).reacting
+    reacting = reaction_shares(flows, signal, w, rtt).reacting
     changes = [
         growing,
         scaled(acks, slope(lambda k: law.observe(s.law, ack(k, 0.0)), *like)),
@@ -415,7 +423,7 @@ def _senders(
         if net.rates == "mgt":
             growth = sending_rate(flows, s, signal, rtt)
         else:
-            growth = growing_rate(flows, s, signal, acks)
+            growth = growing_rate(flows, s, signal, acks, rtt)
         raw = sender_change(
             flows, s, growth=growth, acks=acks, carried=carried, signal=signal, rtt=rtt,
             ticks=ticks,

@@ -14,7 +14,7 @@ from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.hooks import law_hooks, numbers_of, part_addresses, window_memory
 from fluidcc.packets.initial import Initial, put_acks
-from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan
+from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan, smallest_window
 from fluidcc.packets.routes import Background, Fields, Routes, Timed, Transfers
 from fluidcc.programs import leaves
 from fluidcc.scenario.network import repeated
@@ -257,14 +257,12 @@ class Simulation:
         fields = {name: fields[name] for name in r.GROUP_RECORD.names or () if name in fields}
         for kind, own in hooks.items():
             fields |= own.addresses | {f"{kind}_block": self._array(own.block)}
-        by_floor = fields["ready"] == 0 or fields["slow_start"] != 0
         recovery = law.recovery if options.recovery == "law" else options.recovery
         return fields | {
             "memory": self._array(np.array(memory, dtype=np.float64)),
             "states": len(memory),
             "receiver_window": min(group.max_window, 1e9),
-            # a law that reacts to every mark has no slow start to lift a window below its floor
-            "floor": float(law.min_window) if by_floor or law.min_window > 1 else 0.0,
+            "floor": smallest_window(flows),
             "size": group.size,
             "newreno": recovery == "newreno",
             "sack": recovery == "sack",

@@ -77,9 +77,11 @@ KINDS: dict[str, tuple[tuple[str, ...], int]] = {
     # count packets that found a queue; one that arrives, or leaves: update the state, then signal;
     # mark, drop and chance in the present state; change by a signal, and by a tick, and its size
     "queue": (("update", "arrive", "depart", "signal", "signalled", "tick"), r.Q_STATE),
-    # the last two: time to the next tick, whether there is slow start, if that is not always so
+    # the last three: time to the next tick, whether there is slow start, and rounds in a round
+    # trip, if these are not always 1
     "window": (
-        ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "period", "slow_start"), r.W_STATE,
+        ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "period", "slow_start", "rounds"),
+        r.W_STATE,
     ),
     "reaction": (("ready", "growing"), r.R_RESULT + 1),  # none for those that are always so
     "marking": (("marking",), r.M_PROBABILITY + 1),

@@ -6,6 +6,7 @@ the rest of the round trip is the path of the ACKs. If they pass links, the send
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -18,6 +19,7 @@ from fluidcc.laws.law import (
     Arrival,
     MarkingPoint,
     Signal,
+    Since,
 )
 from fluidcc.laws.voice import Voice
 from fluidcc.scenario.network import (
@@ -140,6 +142,23 @@ class Plan:
         if self.groups[group].flows.traffic.open:
             return tuple(np.array(s.flows) for s in self.sources if s.group == group)
         return tuple(np.array([k]) for k, f in enumerate(self.flows) if f.group == group)
+
+
+def is_gated(flows: Flows) -> bool:
+    """Whether the reaction lets some signals pass only."""
+    cases = itertools.product((0.0, 1e9), (0.0, 1.0), (0.0, 1.0))
+    return any(float(flows.reaction.ready(Since(t, 1.0, w, d))) == 0 for t, w, d in cases)
+
+
+def smallest_window(flows: Flows) -> float:
+    """Smallest window after a cut: below 1, a sender waits for its timer. RFC 3168, 6.1.2.
+
+    A law that reacts to every mark, or that has no slow start, keeps to its own least window.
+    """
+    law = flows.window
+    always = all(float(law.slow_start(law.start(w))) == 1 for w in (1.0, 9.0)) and not law.loads
+    least = float(law.min_window)
+    return 0.0 if is_gated(flows) and always and least <= 1 else least
 
 
 def _by_rate(law: AbstractQueueLaw) -> bool:

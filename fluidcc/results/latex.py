@@ -79,7 +79,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
         active=_positive("a") if flows.traffic.starts else (),
         estimate=_positive(r"\hat f") if flows.estimator.remembers else (),
     )
-    growth = window / rtt if rates == "mgt" else growing_rate(flows, s, signal, acks)
+    growth = window / rtt if rates == "mgt" else growing_rate(bare, s, signal, acks, rtt)
     change = sender_change(bare, s, growth=growth, acks=acks, carried=acks, signal=signal, rtt=rtt)
     out = _by_name(s, change, r"\dot")
     ack = Ack(1, 0, rtt, known_load(flows, s, signal))

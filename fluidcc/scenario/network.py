@@ -516,12 +516,14 @@ def repeated(flows: Flows, echo: str = "law") -> bool:
 
     By `echo`, the senders' option: `sticky`, `packet`, or `law`. Under `law`, marks are
     echoed until confirmed if the reaction waits for data sent after the last one, except if
-    receivers report each packet: if the law learns from each mark, and under load factors.
+    receivers report each packet: if the law learns from each mark, or leaves some unanswered as
+    its rounds last longer, and under load factors.
     """
     if echo != "law":
         return echo == "sticky"
+    by_packet = flows.feedback.loads or not isinstance(flows.window.rounds(Ack(1.0, 0.0, 1.0)), int)
     return _waits_for_new_data(flows.reaction) and not (
-        flows.feedback.loads or _learns_from_marks(flows.window)
+        by_packet or _learns_from_marks(flows.window)
     )
 
 

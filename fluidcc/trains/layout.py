@@ -6,23 +6,29 @@ everything else in `Numbers`.
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractQueueLaw, Ack, Arrival, MarkingPoint, Since
+from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, MarkingPoint
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.voice import Voice
 from fluidcc.machine import threads
 from fluidcc.module import skeleton
 from fluidcc.packets.build import averages
-from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
+from fluidcc.packets.plan import (
+    FlowPlan,
+    GroupPlan,
+    PacketError,
+    Plan,
+    is_gated,
+    plan,
+    smallest_window,
+)
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import (
-    Flows,
     Network,
     growth_per_packet,
     link_delays,
@@ -65,6 +71,7 @@ class Kind:
     recovery: str
     integer_windows: bool
     growth: float  # ACKs on which a window may grow, for each packet
+    observes: bool
     ticks: bool
     decodes: int  # packets of a step whose hashes a receiver compares; 0 if it remembers nothing
     starts: bool  # sends files
@@ -262,7 +269,7 @@ def _key(group: GroupPlan, flow: FlowPlan) -> Any:
         options.echo, options.grow_on_echo, options.recovery, options.integer_windows,
         growth_per_packet(flows),
     )  # fmt: skip
-    first = (options.syn, options.initial_window, _gated(flows))
+    first = (options.syn, options.initial_window, is_gated(flows))
     source = flow.source if flows.traffic.open else -1  # each has flows of its own
     return (
         source,
@@ -307,11 +314,12 @@ def _kind(
         mapped=not isinstance(flows.marking, Plain),
         sticky=group.ecn_echo and repeated(flows, options.echo),
         grow_on_echo=options.grow_on_echo,
-        gated=_gated(flows),
+        gated=is_gated(flows),
         tells=law.marks_tell_load and flows.estimator.remembers,
         recovery=recovery,
         integer_windows=options.integer_windows,
         growth=growth_per_packet(flows),
+        observes=type(law).observe is not AbstractWindowLaw.observe,
         ticks=law.period(ack) is not None,
         decodes=decodes if group.flows.feedback.loads and flows.estimator.remembers else 0,
         starts=flows.traffic.starts,
@@ -324,23 +332,6 @@ def _sessions(layout: Plan, own: list[int]) -> int:
     flow = layout.flows[own[0]]
     is_open = layout.groups[flow.group].flows.traffic.open
     return layout.sources[flow.source].sessions if is_open else 0
-
-
-def _gated(flows: Flows) -> bool:
-    """Whether the reaction lets some signals pass only."""
-    cases = itertools.product((0.0, 1e9), (0.0, 1.0), (0.0, 1.0))
-    return any(float(flows.reaction.ready(Since(t, 1.0, w, d))) == 0 for t, w, d in cases)
-
-
-def _floor(flows: Flows) -> float:
-    """Smallest window after a cut: below 1, a sender waits for its timer. RFC 3168, 6.1.2.
-
-    A law that reacts to every mark, or that has no slow start, keeps to its own least window.
-    """
-    law = flows.window
-    always = all(float(law.slow_start(law.start(w))) == 1 for w in (1.0, 9.0)) and not law.loads
-    least = float(law.min_window)
-    return 0.0 if _gated(flows) and always and least <= 1 else least
 
 
 def _asking(group: GroupPlan) -> float:
@@ -397,7 +388,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         min_rto=option("min_rto"),
         max_rto=option("max_rto"),
         threshold=_stack([min(g.options.initial_ssthresh, g.max_window) for g in groups]),
-        floor=_stack([_floor(group.flows) for group in groups]),
+        floor=_stack([smallest_window(group.flows) for group in groups]),
         enough=option("dup_acks"),
         unrepaired=option("one_fast_retransmit"),
         limited=_stack([
@@ -429,7 +420,7 @@ def _port(
     law = link.queue.in_packets(float(link.buffer))
     single, ticks = law is not link.queue, law.period() is not None
     departs, mean = law.at_departure, float(link.capacity) * step  # packets
-    spaced = not departs and (single or is_spaced(law))
+    spaced = not departs and (single or law.heeds_signals or is_spaced(law))
     most = min(_SINGLE, 2 * mean) if single else min(_BLOCKS, mean)
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if ticks else math.inf
     return Port(

@@ -216,6 +216,9 @@ class _Judge:
             left = jnp.maximum(part - 1 / jnp.maximum(chance, _TINY), 0.0)
             signals = signals + jnp.where(hit, 1 + jnp.floor(mark * left + u), 0.0)
             gap = jnp.where(hit, part / 2, gap)
+        if law.heeds_signals:
+            told, change = signals - before.signals + forced * part, law.on_signal(x, one)
+            x = _add(x, map_tree(lambda v: told * v, change))
         queue = jnp.maximum(before.queue + part * (1 - forced) - served, 0.0)
         gap, count = jnp.where(forced > 0, 0.0, gap), port.blocks
         return _Judged(

@@ -164,3 +164,19 @@ def test_derivatives_are_those_of_the_closed_form():
     slope = (high - low) / (2 * step)
     values = [one.derivatives["flows.scalable.marking.k"] for one in found]
     assert values == pytest.approx([0.015 * CAPACITY * slope, slope], rel=1e-4)
+
+
+@pytest.mark.parametrize("simulate", [fc.simulate_packets, fc.simulate_trains])
+def test_a_step_in_time_is_one_in_packets_of_that_time(simulate):
+    """DCTCP over 40 packets, and over the time that these take: counted in the one as they come, in
+    the other as they leave.
+    """
+    net = fc.load("alizadeh2010/dctcp")
+    capacity = fc.number_at(net, "link.capacity")
+    step = fc.replace(net, {"link.queue.law": "step", "link.queue.at": 40 / capacity})
+    queues = [fc.equilibrium(each).links["bottleneck"].queue for each in (net, step)]
+    assert queues == pytest.approx([40, 40])
+    runs = [simulate(each, until=0.2, warmup=0.05, seeds=(1,)) for each in (net, step)]
+    found = [run.mean["links"]["bottleneck"] for run in runs]
+    assert found[1]["queue_mean"] == pytest.approx(found[0]["queue_mean"], rel=0.1)
+    assert found[1]["mark_fraction"] == pytest.approx(found[0]["mark_fraction"], rel=0.06)

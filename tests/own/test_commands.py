@@ -208,6 +208,27 @@ def test_a_law_by_rounds_has_its_window_and_starts_from_constants(hooks):
     assert tuple(law.start(8.0)) == (8.0, 0.0, 0.0)
 
 
+def test_a_law_whose_rounds_last_a_time_is_cut_once_in_each(hooks):
+    """Growth of 1 - p packets in a round trip, half the window by each of blocks with a mark."""
+    changes = {"flow.window.law": "seldom", "flow.n": 20, "model.rates": "ack"}
+    net = fc.replace(fc.load(SLOW), changes)
+    group = fc.equilibrium(net).flows["tcp"]
+    w, p, rtt = (float(v[0]) for v in (group.window, group.mark_probability, group.rtt))
+    acks = w * 0.5 / rtt  # in a round of 0.5 s
+    cuts = -math.expm1(acks * math.log1p(-p)) / acks
+    assert rtt < 0.5 and (1 - p) / w == pytest.approx(cuts * w / 2, rel=1e-6)
+    runs = fc.simulate_packets(net, until=30.0, warmup=10.0, seeds=[1]).to_dict()["mean"]
+    assert runs["flows"]["tcp"]["window_reductions"] < 20 * 20 / 0.5
+
+
+def test_checks_of_a_law_that_counts_between_ticks_ask_no_trajectory(hooks):
+    """The linearisation has ticks as change per period, and what is counted at its mean."""
+    net = fc.replace(fc.load(SLOW), {"flow.window.law": "rounds"})
+    report = fc.check_law(type(net.flows[0].window))
+    (row,) = (own for own in report.findings if own.check == "trajectory")
+    assert row.verdict == "not applicable"
+
+
 @pytest.mark.parametrize("ecn", [False, True], ids=("drops", "marks"))
 def test_pie_shows_drops_as_drops_and_marks_as_marks_in_every_engine(ecn):
     """By the packets' own counts."""

@@ -37,7 +37,8 @@ class CoDel(AbstractQueueLaw):
 
     def spacing(self, x: State) -> Num:
         """Time from the next signal to the one after it: the RFC's control law [s]."""
-        return self.interval / ops.sqrt(ops.maximum(x.credit - 2, 0.0) + x.count + 1)
+        before = ops.maximum(ops.maximum(x.credit - 2, 0.0) + x.count, 0.0)  # steps may overshoot
+        return self.interval / ops.sqrt(before + 1)
 
     def on_departure(self, x: State, seen: Arrival) -> State:
         """Count the time above the target; the first packet below it ends the episode."""
@@ -76,8 +77,8 @@ class CoDel(AbstractQueueLaw):
         return Signal(mark=share) if self.ecn else Signal(drop=share)
 
     def breakpoints(self, x: State, seen: Arrival) -> tuple[Num, ...]:
-        """Signals begin when the delay has been above the target for an interval."""
-        return (x.above - self.interval,)
+        """The delay meets the target; it has been above it for an interval."""
+        return (seen.sojourn - self.target, x.above - self.interval)
 
     def in_packets(self, buffer: float) -> "CoDel":
         """Signal at the times that the law sets."""

@@ -57,10 +57,10 @@ SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE =
 Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
 Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_SOJOURN, Q_STATE = range(6, 13)
 # of a window law's: the rest of its state and parameters follow
-W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD = range(4)
-W_EVENT = {name: 4 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
+W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD, W_ROUNDS = range(5)
+W_EVENT = {name: 5 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
 W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY = W_EVENT.values()
-W_STATE = 4 + len(W_EVENT)
+W_STATE = 5 + len(W_EVENT)
 # of a reaction's, a marking's, and an advertised window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
 M_PROBABILITY = 0
@@ -122,7 +122,8 @@ PORT_RECORD, port_at = _record(
 GROUP_RECORD, group_at = _record(
     "f8 tick min_rto max_rto overhead receiver_window floor mark_below ack_delay",
     "at on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
-    "at marking_block advertise_block on_tick period slow_start decode decode_block memory rtts",
+    "at marking_block advertise_block on_tick period slow_start rounds decode decode_block memory",
+    "at rtts",
     "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
     "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
     "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
