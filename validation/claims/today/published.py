@@ -135,8 +135,8 @@ def _shares(lab, sender):
         all_ratios = ", ".join(f"{r:.2f} at {x}" for r, x in zip(ratio, runs.x, strict=True))
         parts.append(dataclasses.replace(found, said=f"{found.said} (ratios {all_ratios} ms)"))
     return all_of(*parts).noting(
-        "windows of less than four packets, of which nearly all are marked, leave the scalable sender "
-        "behind"
+        "windows of less than four packets, of which nearly all are marked, leave the scalable "
+        "sender behind"
     )
 
 
