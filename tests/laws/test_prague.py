@@ -47,7 +47,7 @@ def test_packets_react_once_in_25_ms():
     an ACK, of which two come in 4 ms, cuts the window as soon as the last cut is 25 ms old.
     """
     marked = {
-        "link.capacity": 4000, "link.queue.at": 3, "flow.n": 8, "flow.rtt": "2 ms",
+        "link.capacity": 4000, "link.queue.at": "0.5 ms", "flow.n": 8, "flow.rtt": "2 ms",
         "flow.sender.syn": False,  # they carry no marks, and would be lost
     }  # fmt: skip
     net = fc.replace(fc.load("prague2024/step"), marked)
