@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.laws import Arrival, CoDel
+from fluidcc.laws import AbstractQueueLaw, Arrival, CoDel, Signal, ops, state
+from fluidcc.laws.own import loaded
+from fluidcc.laws.registry import register
 from fluidcc.model.rates import summed
 
 TARGET, INTERVAL = 0.005, 0.1  # s: RFC 8289, section 4
@@ -183,3 +185,53 @@ def test_trains_are_packets_and_the_equilibrium_has_a_reason(name):
     for quantity, within in (("queue", 0.1), ("queue_std", 0.1), ("utilization", 0.03)):
         row = rows[f"links.bottleneck.{quantity}"]
         assert row.trains == pytest.approx(row.packets, rel=within)
+
+
+class Five(AbstractQueueLaw):
+    """Marks its first five packets, as a law that decides on arrival and counts its signals."""
+
+    name = "five"
+    source = "test"
+    count = state(0.0, "k", unit="1", doc="signals", within="[0, inf)")
+
+    def on_signal(self, x, seen):
+        return 1.0 + 0.0 * x
+
+    def signal(self, x, seen):
+        return Signal(mark=ops.where(x < 5, 1.0, 0.0))
+
+
+def test_a_law_that_decides_on_arrival_heeds_its_signals_at_every_level():
+    with loaded([]):
+        register(Five)
+        net = fc.replace(fc.load("rfc8289/codel"), {"link.queue": "five"})
+    packets = fc.simulate_packets(net, until=10.0, warmup=0.0, seeds=[1])
+    trains = fc.simulate_trains(net, until=10.0, warmup=0.0, seeds=[1], estimate_error=False)
+    for runs, within in ((packets, 0), (trains, 4)):  # trains see a few packets at a time
+        link = runs.mean["links"]["bottleneck"]
+        assert 5 <= link["marks"] + link["drops"] <= 5 + within  # SYNs are dropped
+    run = fc.simulate(net, until=10.0)
+    link = run.links["bottleneck"]
+    rate = link.mark_fraction * link.offered
+    assert np.trapezoid(rate, run.time) == pytest.approx(5, rel=0.1)
+
+
+def test_a_law_is_decided_upon_once():
+    with pytest.raises(fc.ScenarioError, match=r"Twice\.on_departure: expected one of on_arrival "):
+
+        class Twice(Five):
+            name = "twice"
+
+            def on_arrival(self, x, seen):
+                return seen.elapsed + 0.0 * x
+
+            def on_departure(self, x, seen):
+                return seen.elapsed + 0.0 * x
+
+        register(Twice)
+
+
+def test_windows_in_acknowledgements_cannot_be_decided_as_data_leaves():
+    net = fc.replace(fc.load("govindaswamy2012/ared_rwm"), {"links.ingress.queue": "codel"})
+    with pytest.raises(Exception, match="codel decides as data packets leave the queue, receiver"):
+        fc.simulate_packets(net, until=1.0)
