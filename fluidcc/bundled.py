@@ -26,8 +26,10 @@ def module(name: str) -> ModuleType:
 
 
 def declared(place: str, kind: type[_T]) -> list[_T]:
-    """The objects of one type that such a module defines, in its order."""
-    return [value for value in vars(module(place)).values() if isinstance(value, kind)]
+    """The objects of one type that such a module defines, alone or in lists, in its order."""
+    values = vars(module(place)).values()
+    each = (own for value in values for own in (value if isinstance(value, list) else [value]))
+    return [own for own in each if isinstance(own, kind)]
 
 
 def modules(folder: str) -> list[str]:

@@ -43,14 +43,25 @@ def test_every_claim_of_the_ledger_has_a_kept_verdict():
     assert all(row["why"] for row in KEPT["claims"])
 
 
-def test_the_readme_counts_the_kept_verdicts(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+def parts_of_pages(extension, monkeypatch):
+    """Each part that kept pages have between comments, with the text that it should have."""
     monkeypatch.syspath_prepend(str(DOCS / "papers"))
-    refresh = importlib.import_module("refresh")
-    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    shown = text.partition(f"{refresh.BEGIN}\n")[2].partition(refresh.END)[0]
-    assert shown == refresh.readme_table(KEPT["claims"])
-    assert "| default | joint reading | every reading | some reading |" in shown
+    readme = extension("refresh").readme_table(KEPT["claims"])
+    yield "README.md", {"verdicts": readme}
+    for module in ("beside_page", "law_pages"):
+        yield from extension(module).parts().items()
+
+
+def test_parts_of_pages_that_are_made_from_data_are_current(extension, monkeypatch):
+    made = list(parts_of_pages(extension, monkeypatch))
+    for name, parts in made:
+        written = (DOCS.parent / name).read_text(encoding="utf-8")
+        assert extension("parts").with_parts(written, parts) == written, (
+            f"{name}: run the command that the page names above the part"
+        )
+    assert "| default | joint reading | every reading | some reading |" in made[0][1]["verdicts"]
+    with pytest.raises(ValueError, match="no part <!-- verdicts -->"):
+        extension("parts").with_parts("a page without parts", {"verdicts": ""})
 
 
 def test_every_figure_is_kept_and_small_enough_for_the_web():
@@ -111,7 +122,4 @@ def test_the_tables_of_laws_have_every_method_with_when_it_is_called(extension, 
     text = "\n".join(extension("law_pages").members(kind))
     rows = set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE))
     methods = {n for n, _ in inspect.getmembers(base, inspect.isfunction) if n[0] != "_"}
-    assert methods - rows <= {"check", "change", "state_of", "window", "with_window"}
-    page = f"own_{kind if kind == 'queue' else 'window'}_law.md"
-    written = (DOCS / page).read_text(encoding="utf-8")
-    assert text in written, "run python docs/_ext/law_pages.py"
+    assert methods - rows <= {*"check change state_of move_memory window with_window".split()}

@@ -1,7 +1,13 @@
-"""How far the fluid model is off, over all scenarios: a part of the page on validity."""
+"""How far the fluid model is off, over all scenarios: a part of the page on validity.
+
+`python docs/_ext/beside_page.py` rewrites the parts of other pages that say it.
+"""
 
 import statistics
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from parts import rewrite
 
 from fluidcc.bundled.validation.lab.beside import (
     LEVELS,
@@ -11,8 +17,11 @@ from fluidcc.bundled.validation.lab.beside import (
     judged,
     level_error,
     medians,
+    short_queues,
     table,
 )
+
+_WIDE = 160  # letters of a line
 
 _KINDS = {"goodput": "goodput", "utilization": "utilisation", "queue": "mean queue",
           "mark_fraction": "marks"}  # fmt: skip
@@ -24,28 +33,51 @@ def _row(name: str, rows: Sequence[Beside]) -> str:
     return f"| {name} | {len({row.scenario for row in rows})} | {' | '.join(cells)} |"
 
 
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, _WIDE, break_long_words=False, break_on_hyphens=False)
+
+
 _SAID = {"queue": "mean queue", "queue_std": "its standard deviation", "mark_fraction": "marks",
          "goodput": "goodput", "period": "period"}  # fmt: skip
 
 
+def _level_table(rows: Sequence[Beside]) -> Iterator[str]:
+    """Errors of every level, a line each."""
+    heads = [f"{_SAID[kind]}, within {_percent(most)}" for kind, most in WITHIN.items()]
+    yield from (f"| level | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|")
+    for level in LEVELS:
+        found = [level_error(judged(rows, kind), level, most) for kind, most in WITHIN.items()]
+        cells = [
+            f"{_percent(e.median, 1)}, {_percent(e.within)}" if e and e.known else "" for e in found
+        ]
+        yield f"| {_LEVEL.get(level, level)} | {' | '.join(cells)} |"
+
+
+def _by_packets(rows: Sequence[Beside]) -> dict[str, str]:
+    """Why packets alone apply, by the scenario."""
+    return {row.scenario: row.level_reason for row in rows if row.level == "packets"}
+
+
 def _by_level(rows: Sequence[Beside]) -> list[str]:
     """Errors of every level, and scenarios for which none applies."""
-    heads = [f"{_SAID[kind]}, within {most:.0%}" for kind, most in WITHIN.items()]
-    lines = [
+    none = _by_packets(rows)
+    return [
         "## Errors by level", "",
         "Medians of the relative errors against packets, and the share of all quantities within a "
         "tolerance, where a number that is refused is a miss. Queues are those of links with more "
         "than a packet in the mean.", "",
-        f"| level | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|",
+        *_level_table(rows), "",
+        f"Scenarios in which no level below packets applies: {len(none)}.", "",
+        *(f"* `{name}`: {reason}" for name, reason in none.items()), "",
     ]  # fmt: skip
-    for level in LEVELS:
-        found = [level_error(judged(rows, kind), level, most) for kind, most in WITHIN.items()]
-        cells = [f"{e.median:.1%}, {e.within:.0%}" if e and e.known else "" for e in found]
-        lines.append(f"| {level} | {' | '.join(cells)} |")
-    none = {row.scenario: row.level_reason for row in rows if row.level == "packets"}
-    lines += ["", f"Scenarios in which no level below packets applies: {len(none)}.", ""]
-    return [*lines, *(f"* `{name}`: {reason}" for name, reason in none.items()), ""]
 
+
+_LEVEL = {"equilibrium": "mean windows", "fluid": "mean windows, over time",
+          "recommended": "level to trust"}  # fmt: skip
 
 _LEVELS = {"queue": "mean queue", "queue_std": "standard deviation of the queue",
            "mark_fraction": "marks", "goodput": "goodput"}  # fmt: skip
@@ -119,3 +151,84 @@ def pages() -> dict[str, str]:
         *_by_level(rows), *_levels(rows), *_every(rows),
     ]  # fmt: skip
     return {"theory/beside.md": "\n".join(lines)}
+
+
+def _misses(rows: Sequence[Beside]) -> str:
+    """Median of the errors of the level to trust, with one for a number that it has not."""
+    sizes = [abs(row.recommended / row.packets - 1) if row.recommended is not None and row.packets
+             else 1.0 for row in rows]  # fmt: skip
+    return _percent(statistics.median(sizes), 1)
+
+
+def _median(rows: Sequence[Beside], kind: str, level: str) -> str:
+    found = level_error(judged(rows, kind), level, WITHIN[kind])
+    return _percent(found.median, 1) if found else ""
+
+
+def _opening(rows: Sequence[Beside]) -> str:
+    """The paragraph of the README."""
+    count, trusted = len({row.scenario for row in rows}), "recommended"
+    others = [f"{_median(rows, kind, trusted)} in {_SAID[kind]}"
+              for kind in ("queue_std", "mark_fraction", "goodput")]  # fmt: skip
+    return _wrap(
+        "The fluid model describes means: E f(W) is taken as f(E W), and marks as independent; "
+        f"over {count} scenarios its mean queue is {_median(rows, 'queue', 'equilibrium')} off in "
+        "the median. `compare` says which level to trust: there it is "
+        f"{_median(rows, 'queue', trusted)} off in the mean queue, {', '.join(others)}, and in "
+        f"{len(_by_packets(rows))} scenarios packets alone apply "
+        "([trains of packets](docs/theory/trains.md))."
+    )
+
+
+def _warned(rows: Sequence[Beside]) -> str:
+    """How far the fluid model is off with and without a validity warning."""
+    parts = {True: [row for row in rows if row.validity_warnings],
+             False: [row for row in rows if not row.validity_warnings]}  # fmt: skip
+    found = {
+        own: " and ".join(f"{_percent(medians(part)[kind][0], 1)} in {_KINDS[kind]}"
+                          for kind in ("goodput", "queue"))
+        for own, part in parts.items()
+    }  # fmt: skip
+    short = short_queues(parts[True])
+    return _wrap(
+        f"In the {len({row.scenario for row in parts[False]})} of "
+        f"{len({row.scenario for row in rows})} scenarios without a validity warning the median "
+        f"error is {found[False]}; in the others {found[True]} ({len(short)} mean queues of less "
+        "than a packet, of which the fluid has none, are off by "
+        f"{statistics.median(short):.2g} packet and counted apart)."
+    )
+
+
+_SINGLE = ("durresi2001/ten_front", "durresi2001/ten_tail")  # ten groups of one flow at a threshold
+
+
+def _trusted(rows: Sequence[Beside]) -> str:
+    """The table of the page on trains, and what it leaves out."""
+    queues, goodput = judged(rows, "queue"), judged(rows, "goodput")
+    missed = [f"{_misses(judged(rows, kind))} of {_SAID[kind]}" for kind in WITHIN]
+    rest = [row for row in goodput if not row.scenario.startswith(_SINGLE)]
+    none = ", ".join(f"`{name}`" for name in _by_packets(rows))
+    return "\n".join([
+        f"These are the {len(queues)} links with more than a packet in the queue:", "",
+        *_level_table(rows), "",
+        _wrap("The level to trust is that of trains but in "
+        f"{len(_by_packets(rows))} scenarios, for which it is packets ({none}; "
+        "[the reasons](validity.md#errors-by-level)). With a miss counted as one, its medians are "
+        f"{', '.join(missed)}. Without the {len(goodput) - len(rest)} groups of one flow of "
+        f"`durresi2001` at one round trip, of {len(goodput)} groups, its median error in goodput "
+        f"is {_median(rest, 'goodput', 'recommended')}, with misses counted {_misses(rest)}."),
+    ])  # fmt: skip
+
+
+def parts() -> dict[str, dict[str, str]]:
+    """Parts of kept pages, by page and name."""
+    rows = table()
+    return {
+        "README.md": {"errors over all scenarios": _opening(rows)},
+        "docs/limits.md": {"errors with and without a warning": _warned(rows)},
+        "docs/theory/trains.md": {"errors by level": _trusted(rows)},
+    }
+
+
+if __name__ == "__main__":
+    rewrite(parts())

@@ -3,10 +3,10 @@
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import sympy as sp
+from parts import rewrite
 
 import fluidcc as fc
 from fluidcc.bundled.validation.lab.formulas import zero_drift
@@ -286,14 +286,15 @@ def members(kind: str) -> Iterator[str]:
     yield from (f"| `{name}` | {why} |" for name, _, why in _commented(record))
 
 
-_MADE = re.compile(
-    r"(<!-- methods of (\w+) laws.*? -->\n).*?(?=<!-- end of methods -->)", re.DOTALL
-)
-
-
-def with_members(page: str) -> str:
-    """A page of own laws with its tables of methods as the abstract classes are now."""
-    return _MADE.sub(lambda m: f"{m[1]}\n" + "\n".join(members(m[2])) + "\n\n", page)
+def parts() -> dict[str, dict[str, str]]:
+    """Tables of methods of the pages on own laws, by page and name."""
+    places = {"window": ("window", "reaction", "feedback"), "queue": ("queue",)}
+    return {
+        f"docs/own_{page}_law.md": {
+            f"methods of {kind} laws": "\n" + "\n".join(members(kind)) + "\n" for kind in kinds
+        }
+        for page, kinds in places.items()
+    }
 
 
 def pages() -> dict[str, str]:
@@ -321,5 +322,4 @@ def pages() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for file in Path(__file__).parents[1].glob("own_*_law.md"):
-        file.write_text(with_members(file.read_text(encoding="utf-8")), encoding="utf-8")
+    rewrite(parts())

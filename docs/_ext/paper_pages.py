@@ -1,4 +1,7 @@
-"""Pages on the papers and their peers: notes, verdicts on their claims, figures, scenarios."""
+"""Pages on the papers and their peers: notes, verdicts on their claims, figures, scenarios.
+
+`python docs/_ext/paper_pages.py` rewrites the parts of the page on the laws of today.
+"""
 
 import json
 import re
@@ -6,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from parts import rewrite
 
 from fluidcc.bundled import bundled, scenarios, titles
 from fluidcc.bundled.validation.lab.experiments import PAPERS
@@ -16,6 +21,11 @@ from fluidcc.bundled.validation.lab.readings import DEFAULT, Reading, meaning, q
 _KEPT = Path(__file__).parents[1] / "papers" / "verdicts.json"
 _JUDGED = re.compile(rf"(\S+-\d+\w*) ({'|'.join(VERDICTS)})\b")  # a note that is a verdict
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>$#|])")
+
+TODAY = "today"
+"""The laws of today, which have a page of their own."""
+
+_ALONE = ("plants", "capacity", "packets", "fairness", "step")  # figures between its paragraphs
 
 MEANINGS = {
     "reproduced": "the number, order or statement comes out",
@@ -60,9 +70,11 @@ def _counts(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {badge(verdict)} | {found[verdict]} | {MEANINGS[verdict]} |"
 
 
-def _figures(figures: list[dict[str, Any]], level: str = "###") -> Iterator[str]:
+def _figures(
+    figures: list[dict[str, Any]], level: str = "###", folder: str = "figures"
+) -> Iterator[str]:
     for made in figures:
-        yield from (f"{level} {plain(made['title'])}", "", f"```{{image}} figures/{made['file']}")
+        yield from (f"{level} {plain(made['title'])}", "", f"```{{image}} {folder}/{made['file']}")
         yield from (f":alt: {made['title']}", ":class: paper-figure", "```", "")
         judged = [found for note in made["notes"] if (found := _JUDGED.match(note))]
         said = [note for note in made["notes"] if not _JUDGED.match(note)]
@@ -151,7 +163,8 @@ def table(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 def _table(data: dict[str, Any]) -> str:
     """Verdicts of all papers, counted."""
     found = tallies(data["claims"])
-    lines = [*table({f"[{short}]({short}.md)": own for short, own in found.items()})]
+    pages = {short: f"{short}.md" for short in found} | {TODAY: f"../{TODAY}.md"}
+    lines = [*table({f"[{short}]({pages[short]})": own for short, own in found.items()})]
     lines += ["", f"{len(data['claims'])} claims, judged on {data['date']} with five seeds by "
               f"`fluidcc validate all` (fluidcc {data['version']})."]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -164,6 +177,40 @@ def _beyond(data: dict[str, Any]) -> str:
     ), ""]  # fmt: skip
     lines += _figures([made for made in data["figures"] if made["paper"] == "beyond"], "##")
     return "\n".join(lines) + "\n"
+
+
+def _published(data: dict[str, Any]) -> str:
+    """Published numbers of the laws of today beside ours."""
+    lines = ["| law | published | where | ours | verdict |", "|---|---|---|---|---|"]
+    verdicts = {row["id"]: row for row in data["claims"]}
+    for claim in claims(TODAY).values():
+        row, printed = verdicts[claim.id], _printed(claim)
+        lines.append(
+            f"| {', '.join(claim.algorithms)} | {plain(claim.claim)}{printed} "
+            f"| {plain(claim.where)} | {plain(row['why'])} | {badge(row['verdict'])} |"
+        )
+    return "\n".join(lines)
+
+
+def _printed(claim: Claim) -> str:
+    """The number of a claim, or its list in a few words."""
+    value, unit = claim.value, "" if claim.unit == "1" else f" {claim.unit}"
+    if isinstance(value, dict):
+        own = value.get("windows", value)
+        value = ", ".join(f"{number:g} at {key}" for key, number in own.items())
+    return "" if value is None else f": {plain(value)}{plain(unit)}".rstrip()
+
+
+def parts() -> dict[str, dict[str, str]]:
+    """Parts of the page on the laws of today: its figures, and the table of published numbers."""
+    data = kept()
+    own = {made["figure"]: made for made in data["figures"] if made["paper"] == TODAY}
+    alone = {name: [own.pop(name)] for name in _ALONE if name in own}
+    shown = {"maps": list(own.values())} | {f"figure {k}": made for k, made in alone.items()}
+    pictures = {
+        name: "\n".join(_figures(made, "###", "papers/figures")) for name, made in shown.items()
+    }
+    return {f"docs/{TODAY}.md": {"published numbers": _published(data), **pictures}}
 
 
 def _listed(folder: str) -> Iterator[str]:
@@ -188,9 +235,10 @@ def _all_scenarios(pages: dict[str, str]) -> str:
 def pages() -> dict[str, str]:
     """A page for each paper and each peer, and the list of scenarios."""
     data = kept()
-    found = {f"papers/{s}.md": _paper(s, folder, data) for s, folder in PAPERS.items()}
+    papers = {short: folders[0] for short, folders in PAPERS.items() if short != TODAY}
+    found = {f"papers/{s}.md": _paper(s, folder, data) for s, folder in papers.items()}
     found |= {"papers/counts.md": _table(data), "papers/beyond.md": _beyond(data)}
-    where = {folder: f"../papers/{short}.md" for short, folder in PAPERS.items()}
+    where = {folder: f"../papers/{short}.md" for short, folder in papers.items()}
     for folder in dict.fromkeys(name.split("/")[0] for name in scenarios()):
         if folder not in where:
             title, opening, sections = _card(folder)
@@ -198,3 +246,7 @@ def pages() -> dict[str, str]:
             where[folder] = f"{folder}.md"
     found["scenarios/index.md"] = _all_scenarios(where)
     return found
+
+
+if __name__ == "__main__":
+    rewrite(parts())

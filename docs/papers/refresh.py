@@ -1,11 +1,13 @@
 """Make the papers' figures and verdicts that the documentation shows anew.
 
 `uv run python docs/papers/refresh.py` runs `fluidcc figures all --quick` and `fluidcc validate all`
-(some twenty minutes on two cores; finished runs are reused, from the folder `--results`
-if one is named), and writes `verdicts.json` and the pictures in `figures` beside this file, and
-the table of verdicts in the README.
+(some thirty minutes on two cores; finished runs are reused, from the folder `--results`
+if one is named), and writes `verdicts.json` and the pictures in `figures` beside this file, the
+table of verdicts in the README, and the page on the laws of today. `refresh.py today` does it for
+one paper, and leaves the others as they are.
 """
 
+import argparse
 import datetime
 import json
 import subprocess
@@ -17,13 +19,14 @@ from typing import Any
 
 from PIL import Image
 
-from fluidcc.bundled.validation.lab.ledger import tallies, tally
+from fluidcc.bundled.validation.lab.experiments import PAPERS
+from fluidcc.bundled.validation.lab.ledger import claims, tallies, tally
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "_ext"))
-from paper_pages import table  # noqa: E402 - lies beside the other extensions
+from paper_pages import kept, parts, table  # noqa: E402 - lies beside the other extensions
+from parts import rewrite  # noqa: E402
 
-README, BEGIN, END = HERE.parents[1] / "README.md", "<!-- verdicts -->", "<!-- end -->"
 SCALE = 0.68  # of the pictures made, whose letters are all of one size: two panels are 1100 wide
 COLOURS = (128, 64, 32)  # the most of these that the size allows
 SIZE = 60_000  # bytes
@@ -31,8 +34,8 @@ KEPT = ("id", "verdict", "engine", "reading", "counts", "bounds", "why")
 
 
 def _run(*words: str) -> dict[str, Any]:
-    """Output of a command, run with the arguments of this script."""
-    called = ["fluidcc", *words, "--json", *sys.argv[1:]]
+    """Output of a command."""
+    called = ["fluidcc", *words, "--json"]
     done = subprocess.run(called, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in (0, 3):
         sys.exit(done.returncode)
@@ -53,37 +56,61 @@ def _smaller(picture: Path, to: Path) -> None:
 
 def readme_table(rows: list[dict[str, Any]]) -> str:
     """The table of verdicts as the README has it."""
-    return "\n".join(table({**tallies(rows), "all": tally(rows)})) + "\n"
+    return "\n".join(table({**tallies(rows), "all": tally(rows)}))
 
 
-def main() -> None:
-    """Make all of it."""
+def _figures(which: list[str], results: list[str]) -> list[dict[str, Any]]:
+    """Make figures, and keep their pictures."""
     figures = []
     (HERE / "figures").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        for made in _run("figures", "all", "--quick", "--out", folder)["figures"]:
+        for made in _run("figures", *which, "--quick", "--out", folder, *results)["figures"]:
             picture = next(Path(f) for f in made["files"] if f.endswith(".png"))
             name = f"{made['paper']}_{made['figure']}.png"
             _smaller(picture, HERE / "figures" / name)
             entry = {key: made[key] for key in ("paper", "figure", "title", "notes")}
             figures.append(entry | {"file": name})
-    claims = []
-    for row in _run("validate", "all")["claims"]:
+    return figures
+
+
+def _claims(papers: list[str], results: list[str]) -> list[dict[str, Any]]:
+    """Judge the claims of papers."""
+    found = []
+    for row in _run("validate", *papers, *results)["claims"]:
         readings = {name: own["verdict"] for name, own in row["readings"].items()}
-        claims.append({k: row[k] for k in KEPT} | {"readings": readings})
+        found.append({k: row[k] for k in KEPT} | {"readings": readings})
+    return found
+
+
+def main() -> None:
+    """Make all of it, or what belongs to some papers."""
+    reader = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    reader.add_argument("papers", nargs="*", default=["all"], help="papers; all by default")
+    reader.add_argument("--results", help="folder of finished runs")
+    given = reader.parse_args()
+    results = ["--results", given.results] if given.results else []
+    judged = [paper for paper in given.papers if paper in PAPERS or paper == "all"]
+    figures = _figures(given.papers, results)
+    rows = _claims(judged, results) if judged else []
+    if given.papers != ["all"]:
+        before, made = kept(), {(own["paper"], own["figure"]) for own in figures}
+        new = {row["id"] for row in rows}
+        others = [own for own in before["figures"] if (own["paper"], own["figure"]) not in made]
+        figures = sorted([*others, *figures], key=lambda own: own["paper"])
+        order = [name for paper in PAPERS for name in claims(paper)]
+        rows += [row for row in before["claims"] if row["id"] not in new]
+        rows.sort(key=lambda row: order.index(row["id"]))
     data = {
         "command": "uv run python docs/papers/refresh.py",
         "date": datetime.date.today().isoformat(),
         "version": version("fluidcc"),
         "beside": {name: version(name) for name in ("jax", "numba", "numpy", "scipy")},
         "figures": figures,
-        "claims": claims,
+        "claims": rows,
     }
     text = json.dumps(data, indent=1, ensure_ascii=False)
     (HERE / "verdicts.json").write_text(text + "\n", encoding="utf-8")
-    before, _, rest = README.read_text(encoding="utf-8").partition(f"{BEGIN}\n")
-    after = rest.partition(END)[2]
-    README.write_text(f"{before}{BEGIN}\n{readme_table(claims)}{END}{after}", encoding="utf-8")
+    rewrite({"README.md": {"verdicts": readme_table(rows)}, **parts()})
 
 
 if __name__ == "__main__":

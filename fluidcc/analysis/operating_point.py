@@ -335,9 +335,11 @@ def _steady_link(
     by_backlog, by_share = _Known(), _Known()
 
     def excess_at(backlog: Num) -> Num:
-        none = NEAR_EMPTY * offered_rate(link, backlog)
         signal = alone(steady_signal(link, backlog, start))
-        return excess(by_backlog, backlog, backlog, signal) - none
+        return excess(by_backlog, backlog, backlog, signal) - none(backlog)
+
+    def none(backlog: Num) -> Num:
+        return NEAR_EMPTY * offered_rate(link, backlog)
 
     # Where the excess of arrivals over capacity changes sign: at a root, or across a jump.
     top = ops.minimum(link.buffer, _LONGEST_QUEUE)
@@ -381,8 +383,10 @@ def _steady_link(
     # The share of the upper side at which arrivals balance (Filippov), and what holds if none does.
     shares = np.linspace(0.0, 1.0, 2 if ops.traced(zero) else 17).reshape((-1, *each)) ** 4 + zero
     held = first_crossing(left, shares, rounding=rounding)
-    share, at_end = held.below, held.values[-1]
-    enough, neutral = at_end <= 0, (abs(held.at_below) > small) & link.queue.loads
+    at_end = held.values[-1]
+    enough = at_end <= none(backlog)  # as for a root: all of the upper side balances
+    share = ops.where(enough & (held.at_above > 0), 1.0, held.below)
+    neutral = (abs(held.at_below) > small) & link.queue.loads
     found = holding(share)
     spills = enough & ~neutral & (top < _LONGEST_QUEUE) & (found.signal.mark < 1)
     at_jump = ops.where(neutral, Regime.NEUTRAL, Regime.JUMP)

@@ -412,7 +412,9 @@ class AbstractQueueLaw(AbstractRemembering):
         return "on_departure" if self.at_departure else "on_arrival"
 
     def move_memory(self, x: State, seen: Arrival) -> State:
-        """Change by packets that are decided upon, as they arrive or as they leave."""
+        """Change by packets that are decided upon: `on_departure` if the law has it, else
+        `on_arrival`.
+        """
         return getattr(self, self.packet_rule)(x, seen)
 
     @property
@@ -464,10 +466,10 @@ class AbstractQueueLaw(AbstractRemembering):
     def on_departure(self, x: State, seen: Arrival) -> State:
         """Change on `seen.count` departures and `seen.elapsed` seconds; 0 if both are 0.
 
-        Called, in the place of `on_arrival`, at each packet as it leaves the queue, before
-        `signal`: a law with this rule decides then, whatever the feedback, and what it drops is the
-        head of the queue, after which the next packet is looked at. The fluid model takes the
-        slopes in count and in elapsed, times the rate of departures and 1.
+        Called at each packet as it leaves the queue, before `signal`, and not `on_arrival`: a law
+        with this rule decides then, whatever the feedback, and what it drops is the head of the
+        queue, after which the next packet is looked at. The fluid model takes the slopes in count
+        and in elapsed, times rates.
         """
         return unchanged(x)
 

@@ -204,11 +204,7 @@ def _flows(flows: Flows, links: tuple[Link, ...]) -> Iterator[tuple[str, str]]:
         if _by_rate(queue):
             yield from _on_arrival(flows, queue)
     if flows.traffic.open and any(links[k].fair for k in flows.route + flows.reverse_route):
-        known = "closed traffic, such as web"
-        yield (
-            "traffic",
-            f"files that come by themselves have no queue of a fair link; expected {known}",
-        )
+        yield "traffic", "files that come by themselves have no queue of their own on a fair link"
 
 
 def _refusals(net: Network) -> list[str]:

@@ -121,10 +121,8 @@ class Routes:
             together = []
             for k in net.served_with(first):
                 crossing = self._plan.crossing(k)
-                entities = [
-                    self._links[k],
-                    *(link_port(self, k, j) for j in range(1, len(crossing))),
-                ]
+                more = range(1, len(crossing))
+                entities = [self._links[k], *(link_port(self, k, j) for j in more)]
                 self._own |= {(k, flow): e for flow, e in zip(crossing, entities, strict=False)}
                 self.queues[k] = [self.kinds[entity][1] for entity in entities]
                 together += self.queues[k]

@@ -138,10 +138,8 @@ def _shared(reader: Reader, name: str, raw: Any, tables: Mapping[str, Any]) -> A
     other = reader.word(raw["beside"], key, free)
     if other is FAULTY:
         return raw
-    for own, why in (
-        ("voice", "which has the second queue"),
-        ("fair", "which has one for each flow"),
-    ):
+    seconds = {"voice": "which has the second queue", "fair": "which has one for each flow"}
+    for own, why in seconds.items():
         if tables[other].get(own):
             reader.fault(key, f"a link without {own}, {why}", got(other))
     given = [k for k in raw if k not in (*OF_QUEUES, "beside")]

@@ -150,8 +150,8 @@ class Link(Suggests, Module):
     A queue `beside` another, by its index, shares the transmitter of that link, as L4S and Classic
     packets do: it has the same capacity, packet size, delay, changes and losses. While both have
     packets it is served with the share `weight`; 0.9 is that of Linux's sch_dualpi2.
-    A `fair` link has a queue for each of its flows, with `queue` and `buffer` of its own; one
-    packet of each is sent in turn. Its law sees the share of the capacity that all have alike.
+    A `fair` link has a queue for each of its flows, each with this `buffer` and a law of its own,
+    which knows its share of the capacity; they are served in turn.
     `schedule` has changes of capacity and delay in packet runs, in order of time. A transmission
     goes on at the new rate; packets do not overtake each other where a delay becomes shorter.
 
@@ -390,39 +390,42 @@ class Network(Shown, Module):
         Each stands for the queues of the flows of its group; all but the first are `beside` that.
         Results have such names. It is the same network if there are none.
         """
-        links = range(len(self.links))
-        groups = [self.crossing(k) if self.links[k].fair else () for k in links]
-        if all(len(own) < 2 for own in groups):
+        crossing = [self.crossing(k) if link.fair else () for k, link in enumerate(self.links)]
+        if all(len(groups) < 2 for groups in crossing):
             return self
-        queues = [(k, g) for k in links for g in (groups[k] if len(groups[k]) > 1 else (None,))]
-        names = [
-            self.link_names[k] + ("" if g is None else f"-{self.flow_names[g]}") for k, g in queues
-        ]
+        place: dict[tuple[int, int], int] = {}  # by link and group
+        first: list[int] = []  # by link
+        whole, names = [], []
+        for k, (name, groups) in enumerate(zip(self.link_names, crossing, strict=True)):
+            first.append(len(names))
+            if len(groups) > 1:
+                place |= {(k, g): len(names) + j for j, g in enumerate(groups)}
+                names += [f"{name}-{self.flow_names[g]}" for g in groups]
+            else:
+                names.append(name)
+            whole += [k] * (len(names) - len(whole))
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"links: expected no other link called {', '.join(sorted(twice))}")
-        place = {k: j for j, (k, _) in reversed([*enumerate(queues)])}  # of the first of a link
-
-        def split(k: int, g: int | None) -> Link:
-            link, first = self.links[k], g is None or g == groups[k][0]
-            beside = link.beside if first else k
-            return dataclasses.replace(link, beside=None if beside is None else place[beside])
-
-        def moved(g: int, route: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(queues.index((k, g)) if (k, g) in queues else place[k] for k in route)
-
-        flows = tuple(
+        links = []
+        for j, k in enumerate(whole):
+            beside = self.links[k].beside if j == first[k] else k
+            beside = None if beside is None else first[beside]
+            links.append(dataclasses.replace(self.links[k], beside=beside))
+        flows = [
             dataclasses.replace(
-                own, route=moved(g, own.route), reverse_route=moved(g, own.reverse_route),
+                own, route=tuple(place.get((k, g), first[k]) for k in own.route),
+                reverse_route=tuple(place.get((k, g), first[k]) for k in own.reverse_route),
             )
             for g, own in enumerate(self.flows)
-        )  # fmt: skip
+        ]  # fmt: skip
         return dataclasses.replace(
-            self, links=tuple(split(k, g) for k, g in queues), link_names=tuple(names), flows=flows
+            self, links=tuple(links), link_names=tuple(names), flows=tuple(flows)
         )
 
     def served_with(self, k: int) -> tuple[int, ...]:
         """Links `by_group` of the fair link that k is of."""
-        first = k if self.links[k].beside is None else self.links[k].beside
+        beside = self.links[k].beside
+        first = k if beside is None else beside
         others = (j for j, own in enumerate(self.links) if own.fair and own.beside == first)
         return (first, *others)
 

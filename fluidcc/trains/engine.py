@@ -120,7 +120,7 @@ class _Step:
                 row = event_row(time) if hop else train.row()
                 total = total + read_flows(ring, row, kind.offsets[hop], kind.count)
             ring = self.record.ports[kind.route[hop]].shed
-            if ring.shape[0]:
+            if not isinstance(ring, tuple):
                 row = event_row(path.left[hop])
                 total = total + read_flows(ring, row, kind.offsets[hop], kind.count)
         return total

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fluidcc.results.plot import style
@@ -44,11 +45,12 @@ def draw(recipe: Recipe, panels: Sequence[Panel], *, caption: str = "") -> Figur
         for empty in axes[len(panels) :]:
             empty.set_axis_off()
         shades, entries = _shades(recipe, panels), {}
+        looks = _looks(panels)
         both = {c.label for p in panels for c in p.curves if c.engine != FLUID}
         for k, (panel, ax) in enumerate(zip(panels, axes, strict=False)):
             letter = recipe.panels[k] if k < len(recipe.panels) else ""
             ax.set_title(f"({letter}) {panel.title}" if letter else panel.title)
-            entries |= _panel(ax, panel, shades, both)
+            entries |= _panel(ax, panel, shades, looks, both)
         head = textwrap.fill(recipe.title, int(_TITLE * _WIDTH * columns))
         figure.suptitle(head, fontsize=9, fontweight="bold", x=0.01, ha="left")
         if caption:
@@ -72,14 +74,15 @@ def _shades(recipe: Recipe, panels: Sequence[Panel]) -> dict[str, tuple[Any, str
 
 
 def _panel(
-    ax: Axes, panel: Panel, shades: dict[str, tuple[Any, str]], both: Container[str]
-) -> dict[str, Any]:
+    ax: Axes, panel: Panel, shades: dict[str, tuple[Any, str]], looks: dict[str, Any],
+    both: Container[str],
+) -> dict[str, Any]:  # fmt: skip
     """Draw a panel; entries of the legend by text. `both` has the labels seen in packets."""
     ax.set_xscale(panel.xscale)
     ax.set_yscale(panel.yscale)
     entries = {}
     if panel.field is not None:
-        _field(ax, panel)
+        entries |= _field(ax, panel, looks)
     for curve in panel.curves:
         drawn = _curve(ax, curve, *shades[curve.label])
         text = f"{curve.label} ({curve.note})" if curve.note else curve.label
@@ -157,15 +160,34 @@ def _printed(ax: Axes, number: Printed, colour: Any) -> Any:
                    markerfacecolor="none", markeredgecolor=colour)[0]  # fmt: skip
 
 
-def _field(ax: Axes, panel: Panel) -> None:
+_HATCHES = ("////", "....", "\\\\\\\\", "xxxx", "----", "oooo")
+_UNSTABLE = "unstable"
+
+
+def _looks(panels: Sequence[Panel]) -> dict[str, Any]:
+    """How places without a value look, by the reason: the same in all panels."""
+    reasons = dict.fromkeys(why for p in panels if p.field for why in p.field.blank)
+    looks: dict[str, Any] = {}
+    for why in reasons:
+        hatch = _HATCHES[(len(looks) - (_UNSTABLE in looks)) % len(_HATCHES)]
+        grey = {"facecolor": "0.93", "edgecolor": "0.5", "hatch": hatch, "linewidth": 0.0}
+        looks[why] = {"facecolor": "#c0392b"} if why == _UNSTABLE else grey
+    return looks
+
+
+def _field(ax: Axes, panel: Panel, looks: dict[str, Any]) -> dict[str, Any]:
+    """Draw a map; entries of the legend for its places without values."""
     field = panel.field
     assert field is not None
     values = np.ma.masked_invalid(field.z)
-    norm, shades = None, "viridis"
+    norm: Any = None
+    shades = "viridis"
     if field.middle is not None:
         reach = float(np.nanmax(np.abs(field.z - field.middle))) or 1.0
         norm = colors.TwoSlopeNorm(field.middle, field.middle - reach, field.middle + reach)
         shades = "RdBu_r"
+    if field.bands:
+        norm, shades = colors.BoundaryNorm(field.bands, 256, extend="max"), "YlGnBu"
     image = ax.pcolormesh(field.x, field.y, values, norm=norm, cmap=shades, shading="nearest",
                           rasterized=True)  # fmt: skip
     bar = ax.figure.colorbar(image, ax=ax)
@@ -175,6 +197,13 @@ def _field(ax: Axes, panel: Panel) -> None:
                            linewidths=0.8)  # fmt: skip
         ax.clabel(lines, fontsize=6)
     ax.grid(False)
+    for why, where in field.blank.items():
+        shown = np.ma.masked_where(~where, np.zeros(where.shape))
+        if where.any():
+            mesh = ax.pcolor(field.x, field.y, shown, shading="nearest", zorder=0.5)
+            mesh.set_array(None)
+            mesh.set(**looks[why])
+    return {why: Patch(**looks[why]) for why in field.blank}
 
 
 def rows(recipe: Recipe, panels: Sequence[Panel]) -> list[list[Any]]:
@@ -199,7 +228,8 @@ def rows(recipe: Recipe, panels: Sequence[Panel]) -> list[list[Any]]:
             for i, y in enumerate(field.y):
                 label = f"{field.label} at y = {y:.6g}"
                 for j, x in enumerate(field.x):
-                    out.append([name, label, FLUID, x, field.z[i, j], "", ""])
+                    why = [reason for reason, where in field.blank.items() if where[i, j]]
+                    out.append([name, label, FLUID, x, *(why or [field.z[i, j]]), "", ""])
     return out
 
 

@@ -98,6 +98,10 @@ class Field:
         The value at which colours change sides, such as 0 of a rightmost root; None for one ramp.
     contours
         Values that get a line of their own.
+    bands
+        Limits of bands of one colour each, in place of a ramp.
+    blank
+        Places without a value, shape (y, x), by the reason: hatched, and named in the legend.
     """
 
     label: str
@@ -106,11 +110,13 @@ class Field:
     z: np.ndarray
     middle: float | None = None
     contours: tuple[float, ...] = ()
+    bands: tuple[float, ...] = ()
+    blank: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """One pair of axes; labels carry the unit in brackets."""
+    """One pair of axes; labels carry the unit in brackets, `note` says what it has in numbers."""
 
     xlabel: str
     ylabel: str
@@ -118,6 +124,7 @@ class Panel:
     printed: Sequence[Printed] = ()
     field: Field | None = None
     title: str = ""
+    note: str = ""
     xscale: str = "linear"
     yscale: str = "linear"
     ylim: tuple[float | None, float | None] = (None, None)

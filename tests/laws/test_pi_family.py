@@ -80,6 +80,15 @@ def test_pie_lets_bursts_pass_and_forgets():
     assert law.on_tick(law.state_of(0.0, 0.0, 0.0), empty).burst == pytest.approx(0.15)
 
 
+@pytest.mark.parametrize("beyond", [0.0, 1e-14, 1e-13, 1e-12, 1e-11, 1e-6])
+def test_an_equilibrium_is_found_where_marks_reach_every_packet(beyond):
+    """Windows of two packets leave p = 1; the queue is longer than the target from there on."""
+    net = fc.replace(fc.load("rfc9332/pi2"), {"model.rates": "ack", "flow.n": 50 * (1 + beyond)})
+    rest = fc.equilibrium(net)
+    assert rest.status == "regular"
+    assert rest.links["bottleneck"].queue == pytest.approx(15 + 100 * beyond, rel=1e-9)
+
+
 @pytest.mark.parametrize("k", [1.19, 1.64, 2.0])
 def test_shares_of_coupled_senders_are_those_of_the_closed_form(k):
     """Reno has sqrt(2)/p'; DCTCP y/(k p') with y marks a round trip, which cut it once."""

@@ -29,7 +29,7 @@ FAST = ("symbols", "results", "branches", "declarations", "means")
 @pytest.fixture
 def here(tmp_path):
     """The folder of a new user: the examples, and nothing else."""
-    for name in (*NAMES, "codel"):
+    for name in (*NAMES, "codel_rate"):
         for ending in ("py", "toml"):
             shutil.copy(EXAMPLES / f"{name}.{ending}", tmp_path)
     return tmp_path
@@ -45,7 +45,7 @@ def test_a_scenario_alone_never_loads_a_law(run, here):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("name", [*NAMES, "codel"])
+@pytest.mark.parametrize("name", [*NAMES, "codel_rate"])
 def test_files_bring_their_laws_for_one_command(run, here, name):
     words = ("show", f"{name}.toml", "--json")
     code, out, _ = run(*words, "--law-file", f"{name}.py", heavy=False)
@@ -102,7 +102,7 @@ def test_the_command_reports_a_faulty_law(run, here):
 
 
 def test_a_law_without_an_equilibrium_is_told_as_the_page_has_it(run, here):
-    code, out, err = run("equilibrium", "codel.toml", "--law-file", "codel.py")
+    code, out, err = run("equilibrium", "codel_rate.toml", "--law-file", "codel_rate.py")
     page = (EXAMPLES.parent / "own_queue_law.md").read_text(encoding="utf-8")
     said = page.partition("```text\nEquilibrium: undetermined (")[2].partition(" ...)")[0]
     assert code == 3 and f"Equilibrium: undetermined ({said.replace(chr(10), ' ')}" in out
@@ -598,7 +598,7 @@ LAWS = {  # what is found of equilibrium and packets, and words of the reason
     "scalable": ("ok", "ok", "equilibrium regular"),
     "cubic_target": ("ok", "ok", "equilibrium regular"),
     "vegas": ("not applicable", "ok", "queues from 20 to 40 packets"),
-    "codel": ("undetermined", "ok", "memory count of links.bottleneck.queue still changes"),
+    "codel_rate": ("undetermined", "ok", "memory count of links.bottleneck.queue still changes"),
     "rate": ("ok", "ok", "equilibrium regular"),
 }
 
@@ -610,9 +610,9 @@ def test_laws_that_researchers_write_have_right_answers_or_a_reason(name):
     an equilibrium that the model cannot have is no pass.
     """
     with loaded([]):
-        home = EXAMPLES if name == "codel" else Path(__file__).parent / "laws"
+        home = EXAMPLES if name == "codel_rate" else Path(__file__).parent / "laws"
         (law,) = fc.load_laws(home / f"{name}.py")
-        tried = verb.NetworkTest(law, "queue" if name == "codel" else "window", None)
+        tried = verb.NetworkTest(law, "queue" if name == "codel_rate" else "window", None)
         rest = verb.finding("equilibrium", verb.NetworkTest.settles, tried)
         packets = verb.finding("packets", verb.NetworkTest.packets, tried)
     *verdicts, words = LAWS[name]

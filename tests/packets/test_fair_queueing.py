@@ -94,7 +94,7 @@ def test_round_trips_have_equal_shares_of_a_fair_link_alone():
 
 
 def test_what_a_flow_does_not_ask_for_is_split_among_the_others():
-    """Max-min: four flows have 5 packets a round trip of 20 ms and no queue, others the rest."""
+    """Max-min: four flows ask for 5 packets a round trip of 20 ms, the others have the rest."""
     changes = {"flows.short.window.max_window": 5, "flows.long.rtt": 0.03}
     net = fc.replace(fc.loads(TWO), changes)
     runs = fc.simulate_packets(net, **RUN)
@@ -145,16 +145,8 @@ def test_services_of_greedy_flows_differ_by_no_more_than_golestani_says():
     ("old", "new", "said"),
     [
         ("fair        = true", 'fair = "yes"', "links.b.fair"),
-        (
-            "fair        = true",
-            "fair = true\ncross = 10",
-            "links.b.cross: expected none, as a fair",
-        ),
-        (
-            "fair        = true",
-            "fair = true\nvoice = { calls = 3 }",
-            "links.b.voice: expected none",
-        ),
+        ("buffer", "cross = 10\nbuffer", "links.b.cross: expected none, as a fair link"),
+        ("buffer", "voice = { calls = 3 }\nbuffer", "links.b.voice: expected none, as a fair"),
         (
             "[flows.short]",
             '[links.c]\nbeside = "b"\nqueue = "droptail"\n[flows.short]\nroute = ["b"]',
@@ -221,3 +213,11 @@ def test_runs_over_fair_links_begin_at_equilibria_and_go_on_from_states(tmp_path
     fc.simulate_packets(net, until=3.0, save_state=kept)
     whole = fc.simulate_packets(net, until=5.0, warmup=3.0, elide=False)
     assert fc.simulate_packets(net, until=5.0, initial=kept).mean == whole.mean
+
+
+def test_a_law_that_measures_rates_knows_the_share_of_its_queue():
+    """AVQ keeps each flow at 0.98 of C/N, and the queue short."""
+    net = one_group(links__b__queue__law="avq", flows__short__n=8)
+    mean, _ = link_of(fc.simulate_packets(net, **RUN))
+    assert mean["utilization"] == pytest.approx(0.98, abs=0.003)
+    assert mean["queue_mean"] < 2

@@ -22,13 +22,16 @@ from fluidcc.scenario.tables import literal
 from .readings import joint, meaning
 
 PAPERS = MappingProxyType({
-    "becn": "akujobi2002",
-    "bmcc": "qazi2010",
-    "ecn_mod": "misra2003",
-    "rwm": "govindaswamy2012",
-    "mark_front": "durresi2001",
+    "becn": ("akujobi2002",),
+    "bmcc": ("qazi2010",),
+    "ecn_mod": ("misra2003",),
+    "rwm": ("govindaswamy2012",),
+    "mark_front": ("durresi2001",),
+    "today": ("rfc9438", "rfc9332", "rfc8033", "alizadeh2010", "hollot2001"),
 })  # fmt: skip
-"""Papers by short name: the folder of their scenarios, and their key in the bibliography."""
+"""Papers by short name: the folders of their scenarios, which are keys in the bibliography. The
+laws of today have those of several documents.
+"""
 
 _TIMES = ("until", "warmup", "seeds", "sample", "quick")
 _KEYS = (

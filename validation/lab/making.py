@@ -208,12 +208,14 @@ def _seeds(count: int) -> str:
 
 
 def agreement(panels: Sequence[Panel]) -> list[str]:
-    """How far the fluid model is from the packets in each panel that has both over the same points.
+    """The notes of panels, and how far the fluid model is from the packets in each panel that has
+    both over the same points.
 
     Relative to the packets, or in the unit of the axis where these come near 0.
     """
     found = []
     for k, panel in enumerate(panels):
+        found += [panel.note] if panel.note else []
         pairs = _pairs(panel)
         if not pairs:
             continue

@@ -54,7 +54,7 @@ def page(
 
 def _beside(papers: Sequence[str]) -> dict[str, Any]:
     """Errors of the fluid model over the scenarios of some papers."""
-    own = tuple(f"{PAPERS[paper]}/" for paper in papers)
+    own = tuple(f"{folder}/" for paper in papers for folder in PAPERS[paper])
     rows = [row for row in table() if row.scenario.startswith(own)]
     by_scenario: dict[str, list[Beside]] = {}
     for row in rows:
@@ -107,10 +107,11 @@ def _paper(
         net = load(name)
         text = known[name].read_text(encoding="utf-8")
         found.append({"name": name, "title": net.title, "text": text, "equations": _math(net)})
-    source = load(found[0]["name"]) if found else None
+    sources = [own for item in found for own in citations(load(item["name"])).items()]
+    cited = dict(own for own in sources if own[0] in PAPERS[paper])
     return {
         "name": paper,
-        "citation": citations(source)[PAPERS[paper]] if source is not None else paper,
+        "citation": "; ".join(cited.values()) or paper,
         "claims": rows,
         "questions": questions(paper),
         "figures": figures,

@@ -37,8 +37,8 @@ class CoDel(AbstractQueueLaw):
 
     def spacing(self, x: State) -> Num:
         """Time from the next signal to the one after it: the RFC's control law [s]."""
-        before = ops.maximum(ops.maximum(x.credit - 2, 0.0) + x.count, 0.0)  # steps may overshoot
-        return self.interval / ops.sqrt(before + 1)
+        count = ops.maximum(x.credit - 2, 0.0) + x.count + 1
+        return self.interval / ops.sqrt(ops.maximum(count, 0.5))  # a step may overshoot 1
 
     def on_departure(self, x: State, seen: Arrival) -> State:
         """Count the time above the target; the first packet below it ends the episode."""
