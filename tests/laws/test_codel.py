@@ -204,9 +204,9 @@ class Five(AbstractQueueLaw):
 def test_a_law_that_decides_on_arrival_heeds_its_signals_at_every_level():
     with loaded([]):
         register(Five)
-        net = fc.replace(fc.load("rfc8289/codel"), {"link.queue": "five"})
-    packets = fc.simulate_packets(net, until=10.0, warmup=0.0, seeds=[1])
-    trains = fc.simulate_trains(net, until=10.0, warmup=0.0, seeds=[1], estimate_error=False)
+        net = fc.replace(fc.load("rfc8289/codel"), {"link.queue": "five", "link.buffer": math.inf})
+    packets = fc.simulate_packets(net, until=1.0, warmup=0.0, seeds=[1])
+    trains = fc.simulate_trains(net, until=1.0, warmup=0.0, seeds=[1], estimate_error=False)
     for runs, within in ((packets, 0), (trains, 4)):  # trains see a few packets at a time
         link = runs.mean["links"]["bottleneck"]
         assert 5 <= link["marks"] + link["drops"] <= 5 + within  # SYNs are dropped
