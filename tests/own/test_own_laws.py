@@ -367,7 +367,7 @@ def test_a_jump_that_a_law_does_not_name_ends_a_trajectory_with_the_remedies():
     assert ended.status.name == "tolerance_not_met"
     for words in ("(seen.queue - limit,), from breakpoints(x, seen)", "docs/own_queue_law.md"):
         assert words in ended.message
-    declared = {"breakpoints": lambda self, x, queue: (queue - self.limit,)}
+    declared = {"breakpoints": lambda self, x, seen: (seen.queue - self.limit,)}
     assert run(fc.Located(rtol=1e-6), name="jumpy", **declared).status.name == "ok"
 
 
