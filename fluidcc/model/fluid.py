@@ -51,7 +51,7 @@ def _with_passes(net: Network) -> Network:
         pairs = [(net.links[k].beside, k) for k in flows.route]
         passes = tuple(b for b, _ in pairs if b is not None)
         route = tuple(k for pair in pairs for k in pair if k is not None)
-        back = flows.reverse_delay
+        back: Any = flows.reverse_delay
         if np.ndim(back) == 1:
             back = back[[j for j, pair in enumerate(pairs) for k in pair if k is not None]]
         changes = {"route": route, "passes": passes, "reverse_delay": back}

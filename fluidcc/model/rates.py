@@ -33,7 +33,7 @@ from fluidcc.model.delays import (
 from fluidcc.model.fluid import with_service
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree, slope
-from fluidcc.scenario.network import Flows, Link, Network, growth_per_packet
+from fluidcc.scenario.network import Flows, Link, Network, growth_per_packet, least_share
 
 _FASTEST_ESTIMATE = (
     32.0  # per round trip, of the error: the limit for rates that a step cannot resolve
@@ -465,13 +465,11 @@ def own_share(net: Network, k: int, loads: Iterable[tuple[int, Num]]) -> Num:
     The state of such a queue is the delay in packets of the whole capacity, of which it has this
     share.
     """
-    beside = [link for link in net.links if link.beside == k]
-    if not beside:
+    if all(link.beside != k for link in net.links):
         return 1.0
     passing = [over_classes(flow) for i, flow in loads if k in net.flows[i].passes]
     taken = sum(passing) + cross_beside(net, k)
-    least = min(1 - link.weight for link in beside)
-    return ops.maximum(1 - taken / net.links[k].capacity, least)
+    return ops.maximum(1 - taken / net.links[k].capacity, least_share(net, k))
 
 
 def cross_beside(net: Network, k: int) -> Num:

@@ -506,6 +506,12 @@ def unfit_reverse_delays(
         before = found
 
 
+def least_share(net: Network, k: int) -> Num:
+    """Share of its transmitter that link k has at least, beside a queue that goes first."""
+    first = (link.weight for link in net.links if link.beside == k)
+    return next((1 - weight for weight in first if weight is not None), 1.0)
+
+
 def link_delays(net: Network) -> list[Num]:
     """Propagation delay of each link [s]."""
     return [link.delay for link in net.links]

@@ -31,6 +31,7 @@ from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import (
     Network,
     growth_per_packet,
+    least_share,
     link_delays,
     repeated,
     why_packets,
@@ -487,7 +488,7 @@ def shortest_trip(net: Network) -> float:
 def _longest_wait(net: Network, k: int, trip: float) -> float:
     """A generous time in a queue [s]."""
     link, rate = net.links[k], float(net.links[k].capacity)
-    rate *= min((1 - float(other.weight) for other in net.links if other.beside == k), default=1.0)
+    rate *= float(least_share(net, k))
     if link.voice is not None and link.voice.discipline == "wfq":
         rate *= 1 - float(link.voice.share)
     return min(float(link.buffer), 1000.0 + 2 * trip * rate) / rate
