@@ -248,15 +248,9 @@ def _map(name: str) -> Recipe:
                 )
                 note = _told(label, found) if bands is _GAIN else ""
                 panels.append(
-                    Panel(
-                        _AXIS,
-                        "rate of a flow (Mbit/s)",
-                        field=field,
-                        title=label,
-                        note=note,
-                        **_LOG,
-                    )
-                )
+                    Panel(_AXIS, "rate of a flow (Mbit/s)", field=field, title=label, note=note,
+                          ylim=(RATE[0] / 1.5, RATE[-1] * 1.5), **_LOG)
+                )  # fmt: skip
         return panels
 
     closures = "populations of windows of Reno and CUBIC, mean windows of DCTCP"

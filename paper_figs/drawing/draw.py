@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from fluidcc.results.plot import style
@@ -113,7 +113,7 @@ def _panel(
 def _few_ticks(axis: Axis) -> None:
     """Ticks at 1, 2 and 5 of each decade on a short logarithmic axis, where others would meet."""
     low, high = axis.get_view_interval()
-    if axis.get_scale() == "log" and high < 100 * low:
+    if axis.get_scale() == "log" and high < 400 * low:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.set_minor_formatter(NullFormatter())
@@ -175,6 +175,15 @@ def _looks(panels: Sequence[Panel]) -> dict[str, Any]:
     return looks
 
 
+def _edges(places: Any, scale: str) -> Any:
+    """Limits of cells around places, half-way between them on their scale."""
+    along = np.log(places) if scale == "log" else np.asarray(places, float)
+    middle = (along[1:] + along[:-1]) / 2
+    half = np.diff(along)[[0, -1]] / 2 if len(along) > 1 else np.full(2, 0.5)
+    ends = [along[0] - half[0], *middle, along[-1] + half[1]]
+    return np.exp(ends) if scale == "log" else np.array(ends)
+
+
 def _field(ax: Axes, panel: Panel, looks: dict[str, Any]) -> dict[str, Any]:
     """Draw a map; entries of the legend for its places without values."""
     field = panel.field
@@ -188,8 +197,8 @@ def _field(ax: Axes, panel: Panel, looks: dict[str, Any]) -> dict[str, Any]:
         shades = "RdBu_r"
     if field.bands:
         norm, shades = colors.BoundaryNorm(field.bands, 256, extend="max"), "YlGnBu"
-    image = ax.pcolormesh(field.x, field.y, values, norm=norm, cmap=shades, shading="nearest",
-                          rasterized=True)  # fmt: skip
+    x, y = _edges(field.x, panel.xscale), _edges(field.y, panel.yscale)
+    image = ax.pcolormesh(x, y, values, norm=norm, cmap=shades, rasterized=True)
     bar = ax.figure.colorbar(image, ax=ax)
     bar.set_label(field.label)
     if field.contours:
@@ -198,11 +207,9 @@ def _field(ax: Axes, panel: Panel, looks: dict[str, Any]) -> dict[str, Any]:
         ax.clabel(lines, fontsize=6)
     ax.grid(False)
     for why, where in field.blank.items():
-        shown = np.ma.masked_where(~where, np.zeros(where.shape))
-        if where.any():
-            mesh = ax.pcolor(field.x, field.y, shown, shading="nearest", zorder=0.5)
-            mesh.set_array(None)
-            mesh.set(**looks[why])
+        for i, j in np.argwhere(where).tolist():
+            corner, size = (x[j], y[i]), (x[j + 1] - x[j], y[i + 1] - y[i])
+            ax.add_patch(Rectangle(corner, *size, **looks[why]))
     return {why: Patch(**looks[why]) for why in field.blank}
 
 
