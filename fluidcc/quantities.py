@@ -232,6 +232,7 @@ def in_packets(net: "Network", kind: str, owner: str, name: str) -> str | None:
         The quantity, such as ``queue``.
     """
     metric = next((q.packets for q in _rows(kind, name) if q.packets), None)
-    if metric == "utilization" and net.links[net.link_names.index(owner)].voice is not None:
+    whole = net.by_group
+    if metric == "utilization" and whole.links[whole.link_names.index(owner)].voice is not None:
         return "utilization_left"
     return metric

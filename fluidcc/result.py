@@ -66,7 +66,7 @@ class View:
     @classmethod
     def quantities(cls, net: "Network", paths: Sequence[str]) -> list[str]:
         """Full names of the few numbers of a network's result; the verb varies these `paths`."""
-        owners = {"links": net.link_names, "flows": net.flow_names, "": ("",)}
+        owners = {"links": net.by_group.link_names, "flows": net.flow_names, "": ("",)}
         each = (name.rpartition(".") for name in cls.names)
         return [full_name(kind, owner, own) for kind, _, own in each for owner in owners[kind]]
 

@@ -122,4 +122,4 @@ def test_the_tables_of_laws_have_every_method_with_when_it_is_called(extension, 
     text = "\n".join(extension("law_pages").members(kind))
     rows = set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE))
     methods = {n for n, _ in inspect.getmembers(base, inspect.isfunction) if n[0] != "_"}
-    assert methods - rows <= {"check", "change", "state_of", "window", "with_window"}
+    assert methods - rows <= {*"check change state_of move_memory window with_window".split()}

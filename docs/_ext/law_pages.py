@@ -89,7 +89,7 @@ KINDS = {
 
 _EVENTS = {
     "on_ack": "ACK", "on_mark": "signal", "on_loss": "loss", "observe": "ACK, marked or not",
-    "on_arrival": "arrival",
+    "on_arrival": "arrival", "on_departure": "departure",
 }  # fmt: skip
 """Rules by their causes."""
 
@@ -260,7 +260,8 @@ _COMMENTED = re.compile(r"^ {4}(\w+): (?:ClassVar\[.*\]|Num)(?: = (.*?))?  # (.*
 
 def _commented(cls: type) -> list[tuple[str, str, str]]:
     """Names, defaults and comments of the lines in the text of a class."""
-    return _COMMENTED.findall(inspect.getsource(cls))
+    texts = (inspect.getsource(c) for c in cls.__mro__ if c.__module__ == cls.__module__)
+    return [line for text in texts for line in _COMMENTED.findall(text)]
 
 
 def members(kind: str) -> Iterator[str]:

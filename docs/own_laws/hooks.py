@@ -1,6 +1,6 @@
-"""Three window laws, each with other methods than on_ack and on_mark."""
+"""Window laws, each with other methods than on_ack and on_mark."""
 
-from fluidcc.laws import AbstractWindowLaw, ops, param, state
+from fluidcc.laws import AbstractHyStart, AbstractWindowLaw, ops, param, state
 
 
 class Fast(AbstractWindowLaw):
@@ -83,3 +83,43 @@ class Rounds(AbstractWindowLaw):
     def on_loss(self, s, ack):
         """Halve the window."""
         return self.change(s, window=-s.window / 2)
+
+
+class Seldom(AbstractWindowLaw):
+    """By rounds that last a time: Reno that is cut once in `least` at most."""
+
+    name = "seldom"
+    source = "an example"
+    reaction = "once_per_rtt"
+    growth = "clean"
+    recovery = "newreno"
+    least: float = param(0.5, "T", unit="s", doc="least time between cuts", within="(0, inf)")
+
+    def rounds(self, ack):
+        """The part of a round that a round trip is: a round lasts `least`, or a round trip."""
+        return ack.rtt / ops.maximum(ack.rtt, self.least)
+
+    def on_ack(self, s, ack):
+        """Grow by one packet in a round trip."""
+        return ack.count / s
+
+    def on_mark(self, s, ack):
+        """Halve the window."""
+        return -s / 2
+
+
+class Opening(AbstractHyStart):
+    """By rounds of packets: Reno whose first slow start may be HyStart++."""
+
+    name = "opening"
+    source = "RFC 9406"
+    reaction = "once_per_rtt"
+    recovery = "newreno"
+
+    def on_ack(self, s, ack):
+        """Grow by one packet in a round trip; by more in conservative slow start."""
+        return self.opening(s, ack, self.change(s, window=ack.count / self.window(s)))
+
+    def on_mark(self, s, ack):
+        """Halve the window; HyStart++ is over."""
+        return self.change(s, window=-self.window(s) / 2, **self.ended(s))

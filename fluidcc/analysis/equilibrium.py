@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal, queueing_d
 from fluidcc.model.advice import advice, milliseconds
 from fluidcc.model.delays import path_delay, round_trip
 from fluidcc.model.fluid import as_fluid, has_motion, steady
-from fluidcc.model.rates import interpret_signal, received, sender_change, touched
+from fluidcc.model.rates import interpret_signal, own_share, received, sender_change, touched
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, leaves, unflatten
 from fluidcc.quantities import about, attributes, labels
@@ -340,13 +340,20 @@ def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsE
 def _link(net: Network, op: OperatingPoint, k: int, regime: Regime) -> LinkEquilibrium:
     link, queue = net.links[k], float(op.queues[k])
     average = float(link.queue.average(op.laws[k], queue))
-    used = min(1.0, float(op.accepted[k]) / float(link.capacity))
+    own = float(own_share(net, k, _loads(net, op)))
+    used = min(1.0, float(op.accepted[k]) / float(link.capacity) - (1 - own))
     busy = regime in (Regime.INTERIOR, Regime.STEADY) and queue > 0
     load = float(op.signals[k].load) if link.queue.loads else None
     return LinkEquilibrium(
-        queue, queueing_delay(queue, float(link.capacity)), average, float(op.signals[k].either),
-        1.0 if busy else used, load, _quench_fraction(net, k, op),
+        own * queue, queueing_delay(queue, float(link.capacity)), own * average,
+        float(op.signals[k].either), own if busy else used, load, _quench_fraction(net, k, op),
     )  # fmt: skip
+
+
+def _loads(net: Network, op: OperatingPoint) -> Iterator[tuple[int, Any]]:
+    """What each group sends [packet/s]."""
+    for i, (flows, rate) in enumerate(zip(net.flows, op.rates, strict=True)):
+        yield i, np.asarray(flows.n) * np.asarray(rate)
 
 
 def _flows(net: Network, op: OperatingPoint, i: int) -> FlowsEquilibrium:
@@ -535,7 +542,7 @@ def _quench_fraction(net: Network, k: int, op: OperatingPoint) -> float | None:
     quenches = packets = 0.0
     for flows, rate in zip(net.flows, op.rates, strict=True):
         if k in flows.route:
-            sent, own = np.asarray(flows.n) * np.asarray(rate), interpret_signal(flows, signal)
+            sent, own = np.asarray(flows.n) * np.asarray(rate), interpret_signal(flows, signal, k)
             quenches += float(np.sum(sent * own.either)) if flows.feedback.quench else 0.0
             packets += float(np.sum(sent * (1 - own.drop)))
     return quenches / (quenches + packets) if packets else None
@@ -597,7 +604,8 @@ def _find_extremes(law: Any) -> list[tuple[str, str]]:
         other = law.with_window(start, -1.0)
         own = [a == b for a, b in zip(*map(leaves, (start, other)), strict=True)]
     else:
-        start, events, functions = law.start(0.0), _ARRIVALS, [law.on_arrival, law.on_tick]
+        start, events = law.start(0.0), _ARRIVALS
+        functions = [law.move_memory, law.on_signal, law.on_tick]
         own = [True] * len(leaves(start))
     if not any(own):
         return []

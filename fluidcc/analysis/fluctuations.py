@@ -288,7 +288,7 @@ def _jumps(link: Link, average: float, reach: float) -> Iterator[float]:
         return
 
     def distances(v: float) -> tuple[Num, ...]:
-        return law.breakpoints(law.start(v), v)
+        return law.breakpoints(law.start(v), Arrival(0.0, 0.0, v, link.capacity))
 
     def emitted(v: float) -> float:
         return float(emit_signal(link, law.start(v), v, link.capacity).either)
@@ -317,6 +317,7 @@ def _check_loop(unstable: int, margin: float, at: float) -> None:
 
 def _check_loads(net: Network, name: str) -> None:
     """Raise NoLoop if a queue counts voice as if it came in packets of the flows."""
+    net = net.by_group
     k = net.link_names.index(name)
     voice, size = net.links[k].voice, float(net.links[k].packet_size)
     if voice is not None and voice.discipline == "fifo" and not net.links[k].queue.by_bytes:

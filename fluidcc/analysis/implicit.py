@@ -73,6 +73,7 @@ from fluidcc.model.rates import (
     Modes,
     emit_signal,
     flux,
+    own_share,
     queue_law_rate,
     received,
     sending_rate,
@@ -194,13 +195,15 @@ def _observe(net: Network, y: State, u: Num, outputs: Outputs, modes: Modes) -> 
     past = jax.tree.map(lambda index: u[index], output_indices(net))
     raw = flux(net, y, past, modes, ticks=True).queue_raw
     links, flows = {}, {}
+    loads = [own.n * rate for own, rate in zip(net.flows, outputs.rates, strict=True)]
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
         queue, signal = y.queues[k], outputs.signals[k]
-        used: Any = jnp.where(modes.queues[k] == LOW, 1 + raw[k] / link.capacity, 1.0)
+        share: Any = own_share(net, k, enumerate(loads))
+        used: Any = share * jnp.where(modes.queues[k] == LOW, 1 + raw[k] / link.capacity, 1.0)
         load = signal.load if link.queue.loads else None
-        average: Any = link.queue.average(y.laws[k], queue)
+        average: Any = share * link.queue.average(y.laws[k], queue)
         delay = queueing_delay(queue, link.capacity)
-        links[name] = LinkEquilibrium(queue, delay, average, signal.either, used, load)
+        links[name] = LinkEquilibrium(share * queue, delay, average, signal.either, used, load)
     for i, (name, own) in enumerate(zip(net.flow_names, net.flows, strict=True)):
         s, rtt = y.senders[i], round_trip(net, own, y.queues)
         delay = path_delay(net, own, y.queues) + 0.0 * own.rtt
@@ -341,11 +344,13 @@ def _observe_population(
     capacities = np.stack([link.capacity for link in net.links])
     excess = np.where(busy, accepted - capacities, queues)
     changes = flatten([queue_law_rate(*row, ticks=True) for row in rows])
-    used = np.where(busy, 1.0, accepted / capacities)
+    loads = [own.n * rate for own, (_, rate) in zip(net.flows, senders, strict=True)]
+    shares = np.stack([own_share(net, k, enumerate(loads)) for k in range(len(net.links))])
+    used = np.where(busy, shares, accepted / capacities - (1 - shares))
     links, flows = {}, {}
     for k, (name, (link, law, queue, _)) in enumerate(zip(net.link_names, rows, strict=True)):
-        average: Any = link.queue.average(law, queue)
         delay = queueing_delay(queue, link.capacity)
+        queue, average = (shares[k] * v for v in (queue, link.queue.average(law, queue)))
         links[name] = LinkEquilibrium(queue, delay, average, signals[k].either, used[k])
     for name, own, (s, rate) in zip(net.flow_names, net.flows, senders, strict=True):
         rtt = round_trip(net, own, tuple(queues))

@@ -98,6 +98,7 @@ def mean_over_flows(n: Any, each: Any) -> Any:
 
 def measures(net: Network, *engines: str) -> dict[str, Measure]:
     """All quantities of these engines, by full name."""
+    net = net.by_group
     owners = {"links": net.link_names, "flows": net.flow_names, "loop": ("",)}
     found = []
     for engine in engines:

@@ -40,7 +40,7 @@ from fluidcc.analysis.steady_laws import (
 )
 from fluidcc.laws.law import Signal
 from fluidcc.model.delays import State, round_trip
-from fluidcc.model.rates import measured, over_classes, received
+from fluidcc.model.rates import cross_beside, kept, measured, over_classes, received
 from fluidcc.module import skeleton
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, flatten, leaves, map_tree, repeat
@@ -213,22 +213,27 @@ def arrivals(
 
     Packets that a link drops or cannot carry do not reach the links behind it.
     """
-    kept = [[1 - received(f, (emitted[k].signal,)).drop for k in f.route] for f in net.flows]
+    shares_kept = [[kept(f, emitted[k].signal, k) for k in f.route] for f in net.flows]
     through: list[Num] = [1.0] * len(net.links)
     offered: list[Num] = []
     accepted: list[Num] = []
+    beside = [cross_beside(net, k) for k in range(len(net.links))]
     for _ in net.links:  # each pass is right for one link more of every route
-        offered = [link.cross + 0.0 * link.capacity for link in net.links]
-        accepted = [
-            link.cross * (1 - s.signal.drop) for link, s in zip(net.links, emitted, strict=True)
+        offered = [
+            link.cross + more + 0.0 * link.capacity
+            for link, more in zip(net.links, beside, strict=True)
         ]
-        for flows, (_, rate), shares in zip(net.flows, senders, kept, strict=True):
+        accepted = [
+            link.cross * (1 - s.signal.drop) + more
+            for link, s, more in zip(net.links, emitted, beside, strict=True)
+        ]
+        for flows, (_, rate), shares in zip(net.flows, senders, shares_kept, strict=True):
             left = flows.n * rate
             for k, share in zip(flows.route, shares, strict=True):
                 offered[k] = offered[k] + over_classes(left)
                 left = left * share
                 accepted[k] = accepted[k] + over_classes(left)
-                left = left * through[k]
+                left = left if k in flows.passes else left * through[k]
         through = [
             ops.minimum(1.0, link.capacity / ops.maximum(rate, _SMALL))
             for link, rate in zip(net.links, accepted, strict=True)

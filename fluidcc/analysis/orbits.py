@@ -49,10 +49,9 @@ def carried(law: AbstractWindowLaw) -> str | None:
     """
     traced = [f for f in dataclasses.fields(law) if ops.is_tracer(getattr(law, f.name))]
     law = dataclasses.replace(law, **{f.name: f.default for f in traced})
-    own, base = type(law), AbstractWindowLaw
-    if own.observe is not base.observe or own.on_tick is not base.on_tick:
-        return None
     one, names = Ack(1.0, 0.1, 0.1), law.fields
+    if type(law).on_tick is not AbstractWindowLaw.on_tick:
+        return None
 
     def values(react: Callable, w: float, varied: tuple[str, ...]) -> dict[str, int]:
         """How many values numbers have after a reaction that meets a window, by others before."""
@@ -60,13 +59,18 @@ def carried(law: AbstractWindowLaw) -> str | None:
         for factor in _PRIORS:
             priors = (w * (factor if name in varied else 1.0) for name in names[1:])
             state = law.state_of(w, *priors)
-            after.append(leaves(map_tree(lambda a, b: a + b, state, react(state, one))))
+            state = map_tree(lambda a, b: a + b, state, react(state, one))
+            after.append(leaves(state))
+            observed.extend(leaves(law.observe(state, one)))
         ordered = np.sort(np.array(after, float), axis=0)
         steps = np.diff(ordered, axis=0) > _SAME * (1 + abs(ordered[1:]))
         return dict(zip(names, 1 + steps.sum(axis=0), strict=True))
 
     cases = list(itertools.product((law.on_mark, law.on_loss), _WINDOWS))
+    observed: list[float] = []  # changes, after reactions
     counts = [values(*case, names[1:]) for case in cases]
+    if any(map(bool, observed)):
+        return None
     found = [name for name in names if any(own[name] > 1 for own in counts)]
     if not found:
         return ""

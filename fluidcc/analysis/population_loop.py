@@ -23,7 +23,7 @@ from fluidcc.analysis.margins import Loop, Margins, margins, together
 from fluidcc.analysis.operating_point import OperatingPoint, conditions
 from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.laws.law import AbstractFeedback, Signal
-from fluidcc.model.delays import explicit_delays, round_trip
+from fluidcc.model.delays import explicit_delays, round_trip, signal_age
 from fluidcc.model.fluid import open_load, steady
 from fluidcc.model.rates import emit_signal, marks_seen, queue_law_rate, received
 from fluidcc.ops import Num
@@ -468,7 +468,8 @@ def _members(
     for i, k in passed.items():
         path, part = paths[flows.route.index(k)], float(op.signals[k].either) / every
         share = numbers * rates / float(net.links[k].capacity)
-        columns = np.broadcast_arrays(path.forward, flows.feedback.age(path), share, part, trips)
+        age = signal_age(flows, net.links[k], path)
+        columns = np.broadcast_arrays(path.forward, age, share, part, trips)
         for own, (*way, _) in zip(passages, np.stack(columns, axis=-1).tolist(), strict=True):
             own[i] = Passage(*way)
     found = answering or answer(flows, *conditions(net, op, flows))
@@ -489,6 +490,8 @@ def _queues(eq: Equilibrium) -> tuple[int, ...]:
                 f"flows.{name}: windows of {np.min(group.window):.3g} packets; timers decide below "
                 f"{_LEAST_WINDOW:g}"
             )
+    if any(link.beside is not None for link in eq.net.links):
+        raise NoLoop("the loop of a population over two queues of one link is not known")
     busy = tuple(k for k, backlog in enumerate(eq.op.backlogs) if float(backlog) > 0)
     if not busy:
         raise NoLoop("no link has a queue")

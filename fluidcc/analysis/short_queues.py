@@ -58,7 +58,7 @@ def _streams(eq: Equilibrium, k: int) -> tuple[dict[tuple[int, float], float], f
         if k not in flows.route:
             continue
         at = flows.route.index(k)
-        behind = [j for j in flows.route[:at] if j in busy]
+        behind = [j for j in flows.route[:at] if j in busy and j not in flows.passes]
         around = behind or [j for j in flows.route[at:] if j in busy][:1]
         numbers = np.broadcast_to(np.asarray(flows.n * rates, float), np.shape(group.rtt))
         for rate, trip in zip(numbers.tolist(), group.rtt.tolist(), strict=True):

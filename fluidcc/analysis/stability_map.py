@@ -387,7 +387,7 @@ def _batchable(net: Network) -> bool:
 
     Several links may have several equilibria, which `equilibrium` looks for from further starts.
     """
-    return has_motion(as_fluid(net)) and len(net.links) == 1
+    return has_motion(as_fluid(net)) and len(net.by_group.links) == 1
 
 
 def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:

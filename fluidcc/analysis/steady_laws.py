@@ -26,6 +26,7 @@ from fluidcc.laws.load_code import Exact
 from fluidcc.model.rates import (
     Sender,
     arrival_rate,
+    deciding_rate,
     emit_signal,
     growing_rate,
     scaled,
@@ -89,13 +90,13 @@ def tick_change(link: Link, x: Any, backlog: Num) -> Any:
 
 
 def after_arrivals(link: Link, x: Any, backlog: Num, time: Num = _LONG, lost: Num = 0.0) -> Any:
-    """Memory after `time` seconds of arrivals at the rate of the backlog; without ticks.
+    """Memory after `time` seconds of packets at the rate of the backlog; without ticks or signals.
 
     The share `lost` of them, at a full buffer, arrives beyond that rate.
     """
-    law = link.queue
-    seen = Arrival(offered_rate(link, backlog, lost) * time, time, queue_at(backlog), link.capacity)
-    new = summed(x, law.on_arrival(x, seen))
+    law, queue = link.queue, queue_at(backlog)
+    rate = deciding_rate(link, queue, offered_rate(link, backlog, lost))
+    new = summed(x, law.move_memory(x, Arrival(rate * time, time, queue, link.capacity)))
     if law.limits is None:
         return new
     low, high = law.limits
@@ -227,7 +228,8 @@ def jump_distances(link: Link, backlogs: Num, *, start: int) -> tuple[Num, ...]:
     else:  # a second period, as a first one may find memories of the queue before
         once = summed(halfway, _over_period(link, backlogs, 0.0, halfway))
         moves = leaves(_over_period(link, backlogs, 0.0, once))
-    return (*link.queue.breakpoints(x, queue_at(backlogs)), *moves)
+    seen = Arrival(0.0, 0.0, queue_at(backlogs), link.capacity)
+    return (*link.queue.breakpoints(x, seen), *moves)
 
 
 def _towards(first: Num, second: Num) -> Num:
@@ -309,7 +311,7 @@ def _drift(
     parts = []
     for share, signal in cases:
         rate = sending_rate(flows, s, signal, rtt)
-        growing = growing_rate(flows, s, signal, rate)
+        growing = growing_rate(flows, s, signal, rate, rtt)
         change = sender_change(
             flows, s, growth=rate if growth_on_all_acks else growing, acks=rate,
             carried=rate, signal=signal, rtt=rtt, ticks=True,

@@ -21,7 +21,7 @@ from fluidcc.analysis.operating_point import Regime, conditions
 from fluidcc.analysis.population import moments, stationary_law
 from fluidcc.analysis.sending import listens_at_once
 from fluidcc.analysis.steady_laws import steady_signal
-from fluidcc.model.delays import explicit_delays
+from fluidcc.model.delays import explicit_delays, signal_age
 from fluidcc.model.fluid import steady
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import Flows, Link, Network, sees_marks, to_arrays, why_packets
@@ -79,6 +79,7 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
     if eq.status in ("none", "undetermined", "continuum"):
         yield f"the equilibrium has the status {eq.status}: it does not determine the queues"
         return
+    yield from _of_fair_links(eq)
     net = to_arrays(eq.net)
     for k, (name, found) in enumerate(eq.links.items()):
         code, law = int(eq.op.codes[k]), net.links[k].queue
@@ -96,6 +97,11 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
             )
         if float(net.links[k].cross) > _CROSS * float(net.links[k].capacity):
             yield f"links.{name}: cross traffic varies, in the fluid model its rate is constant"
+        if (weight := net.links[k].weight) is not None and found.utilization > float(weight):
+            yield (
+                f"links.{name}: takes {found.utilization:.3g} of its transmitter, more than its "
+                f"weight of {float(weight):g}; in the fluid model it is always served first"
+            )
         if _voice(net.links[k]) > _CROSS * float(net.links[k].capacity):
             yield f"links.{name}: voice calls vary, in the fluid model their load is constant"
         if math.isfinite(float(eq.op.escapes[k])):
@@ -109,6 +115,21 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
             )
 
 
+def _of_fair_links(eq: Equilibrium) -> Iterator[str]:
+    """Queues of fair links that leave others a part of their share."""
+    net = (eq.asked or eq.net).by_group
+    for k in (k for k, link in enumerate(net.links) if link.fair):
+        own, *others = (
+            eq.links[net.link_names[j]].utilization
+            for j in (k, *net.served_with(k)) if net.link_names[j] in eq.links
+        )  # fmt: skip
+        if own < 1 - _SHARE and max(others, default=0.0) > own + _SHARE:
+            yield (
+                f"links.{net.link_names[k]}: uses {own:.3g} of its share of the fair link, whose "
+                "other queues take the rest; in the fluid model each has its share alone"
+            )
+
+
 def _voice(link: Link) -> float:
     """Mean load of the voice calls on a link [packet/s]."""
     return 0.0 if link.voice is None else float(link.voice.mean(link.packet_size))
@@ -116,12 +137,13 @@ def _voice(link: Link) -> float:
 
 def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
     """Whether marking above the jump of link k ends before a round trip is over."""
-    queues = tuple(eq.links[name].queue for name in net.link_names)
+    queues = tuple(map(float, eq.op.queues))
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k not in flows.route or flows.window.loads or listens_at_once(flows):
             continue
         trip = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
-        loop = np.asarray(flows.feedback.age(trip) + trip.forward) / np.asarray(trip.round_trip)
+        age = signal_age(flows, net.links[k], trip)
+        loop = np.asarray(age + trip.forward) / np.asarray(trip.round_trip)
         if float(np.min(loop)) < _WHOLE:
             yield (
                 f"flows.{name}: links.{net.link_names[k]} marks for {np.min(loop):.2g} of a round "

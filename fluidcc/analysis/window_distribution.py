@@ -149,8 +149,9 @@ def _check(law: AbstractWindowLaw) -> None:
     """Raise ValueError for a law whose state is more than its window, or that grows with time."""
     if isinstance(law.start(1.0), tuple) or set(law.reads) - {"mark", "drop"}:
         raise ValueError(f"{law.name}: expected a law without a memory beside its window")
-    if float(law.on_ack(7.0, _ONE)) != float(law.on_ack(7.0, Ack(1.0, 0.7, 3.0))):
-        raise ValueError(f"{law.name}: expected growth by ACKs alone, not by time")
+    grown = [float(law.on_ack(7.0, Ack(1.0, *times))) for times in ((0.0, 1.0), (0.7, 3.0))]
+    if grown[0] != grown[1] or law.rounds(_ONE) != 1:
+        raise ValueError(f"{law.name}: expected growth and rounds by ACKs alone, not by time")
 
 
 def _rules(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, quiet: bool) -> _Rules:
@@ -324,7 +325,7 @@ def _rows(rules: _Rules, p: float, block: int) -> int:
 
 def drift(law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: float) -> float:
     """Mean change of a window per ACK."""
-    share = reaction.shares(p, w)
+    share = reaction.shares(p, w, _ONE.rtt)
     return float(share.growing * law.on_ack(w, _ONE) + share.reacting * law.on_mark(w, _ONE))
 
 

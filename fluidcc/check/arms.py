@@ -160,7 +160,7 @@ def _watch(arms: Arms, all_met: Iterator[_Met]) -> None:
             arms.watch(lambda s, law=law: law.slow_start(law.state_of(*s)), states)
             arms.watch(lambda _, ack, law=law: law.period(ack), states, event)
         else:
-            rules = [law.on_arrival, law.on_tick, law.signal]
+            rules = [law.move_memory, law.on_signal, law.on_tick, law.signal]
             gaps = 1.0 + np.arange(np.size(event.count)) % _GAPS
             rule = law.gap_probability
             arms.watch(lambda s, *e, f=rule, law=law: f(law.state_of(*s), *e), states, event, gaps)

@@ -36,19 +36,19 @@ from fluidcc.recording import NO_BRANCHES
 Why = str | None
 Numbers = list[float]
 
-REGULAR = ("on_ack", "observe", "on_arrival")
+REGULAR = ("on_ack", "observe", "on_arrival", "on_departure")
 """Rules stated for a number of packets and the time that these take."""
 
 PROBABILITIES = ("signal", "gap_probability", "shares", "ready", "growing", "rate", "probability")
 """Rules whose results are probabilities, or 1 and 0."""
 
-KEEPERS = ("on_tick", "observe", "on_mark", "on_loss")
+KEEPERS = ("on_tick", "observe", "on_mark", "on_loss", "on_departure", "on_signal")
 """Rules that may not take a probability or a share of a state out of [0, 1]."""
 
 _USUAL = {
     **{SIGNALS[name].symbol: SIGNALS[name].usual for name in Ack._fields if name in SIGNALS},
     "W": 8.0, "n": 1.0, "e": 0.0, "R": 0.1, "v": 30.0, "q": 40.0, "C": 1250.0, "s": 1.0,
-    "j": 2.0, "x": 80.0, r"p_{\max}": 0.1,
+    "j": 2.0, "x": 80.0, r"\theta": 0.03, r"p_{\max}": 0.1,
 }  # fmt: skip
 _TIMES = 3  # that a rule is called with the same numbers
 _PLAIN = (bool, int, float, str, list, dict, set, tuple, np.ndarray)

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from types import MappingProxyType
@@ -42,7 +43,7 @@ from fluidcc.laws.registry import LAWS, kind_of
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 
 _ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
-_OPTIONAL = ("on_arrival", "observe", "on_tick")
+_OPTIONAL = ("on_arrival", "on_departure", "on_signal", "observe", "on_tick")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -302,6 +303,7 @@ def _or(*values: float, general: Numbers) -> Numbers:
 SHARE = _or(0.0, 1.0, general=st.one_of(logarithmic(1e-12, 1.0), st.floats(0.01, 0.99)))
 _FLAG = st.sampled_from((0.0, 1.0))
 _OTHER = _or(0.0, general=logarithmic(1e-3, 1e2))  # of a memory of which nothing is known
+_SIGNED = st.one_of(_OTHER, _OTHER.map(operator.neg))
 
 EVENT: Mapping[str, Numbers] = MappingProxyType(
     {
@@ -310,6 +312,7 @@ EVENT: Mapping[str, Numbers] = MappingProxyType(
         "e": _or(0.0, general=logarithmic(1e-6, 10.0)),
         "R": logarithmic(1e-3, 10.0),
         "t": _or(0.0, general=logarithmic(1e-3, 100.0)),
+        r"\theta": _or(0.0, general=logarithmic(1e-5, 10.0)),
         "C": logarithmic(1.0, 1e6),
         "s": logarithmic(1e-2, 2.0),
         "j": st.integers(1, 1000).map(float),
@@ -379,6 +382,7 @@ def numbers_of(draw: st.DrawFn, case: Case) -> list[float]:
         for info, share in ((f.info, f.is_share) for f in case.law.states.values()):
             if share or (info.within is not None and info.within.ends[0] > 0):
                 known[info.symbol] = SHARE if share else inside(info)
+    known |= {s.name: _SIGNED for s in case.asked.state if not s.is_nonnegative}
     symbols = (*case.asked.state, *case.asked.event)
     return [
         *(draw(known.get(s.name, _OTHER)) for s in symbols),

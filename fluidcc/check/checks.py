@@ -169,11 +169,13 @@ def _slow(law: Any) -> str:
 
 def declared(law: Any) -> Iterator[str]:
     """Class variables of a queue law that disagree with its rules."""
-    signal, arrival = symbolic.rule(law, "signal"), symbolic.rule(law, "on_arrival")
+    signal = symbolic.rule(law, "signal")
     read = set().union(*(r.free_symbols for r in signal.results))
+    moves = [symbolic.rule(law, name).results for name in (law.packet_rule, "on_signal")]
     constant = {
-        s for s, change in zip(arrival.state, arrival.results, strict=True) if change.is_zero
-    }
+        s for s, *changes in zip(signal.state, *moves, strict=True)
+        if all(change.is_zero for change in changes)
+    }  # fmt: skip
     is_held = bool(read) and read <= constant | set(signal.parameters) and law.period() is not None
     if law.zero_order_hold != is_held:
         why = "ticks alone change the signal" if is_held else "the signal changes between ticks"
@@ -200,7 +202,8 @@ def corners(law: Any) -> Iterator[str]:
         return law.signal(law.start(v), Arrival(1.0, 0.0, v, 1000.0)).mark + 0.0 * v
 
     grid = np.arange(0.5, 200.0)  # between the integers where corners are, as a rule
-    signs = [np.sign(law.breakpoints(law.start(v), v)) for v in grid]
+    seen = [Arrival(1.0, 0.0, v, 1000.0) for v in grid]
+    signs = [np.sign(law.breakpoints(law.start(v.queue), v)) for v in seen]
     corner = np.array([bool(np.any(a != b)) for a, b in zip(signs[1:], signs[:-1], strict=True)])
     slopes = np.asarray(slope(grid))
     bends = np.abs(np.diff(slopes)) > 0.5 * np.abs(slopes).max()

@@ -24,7 +24,15 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import parameter_values
 from fluidcc.laws.reaction import OncePerRTT
-from fluidcc.model.rates import queue_law_rate, sender_change, start_sender
+from fluidcc.model.rates import (
+    deciding_rate,
+    queue_law_rate,
+    reaction_shares,
+    scaled,
+    sender_change,
+    start_sender,
+    summed,
+)
 from fluidcc.programs import slope
 from fluidcc.scenario.network import Flows, Link
 
@@ -44,8 +52,9 @@ _PROPORTIONAL = 0.01  # of a change; rules that divide by a growing window diffe
 def sender(window: AbstractWindowLaw, reaction: AbstractReaction) -> Iterator[Why]:
     """Faults of the means of a window law and of a reaction."""
     for p, w in POINTS:
-        counts = counts_per_block(reaction, p, w)
-        yield shares_are_means(reaction, p, w, counts)
+        acks = w / float(window.rounds(Ack(1.0, 0.0, RTT)))  # in a round
+        counts = counts_per_block(reaction, p, round(acks))
+        yield shares_are_means(reaction, p, acks, counts)
         yield drift_is_mean(window, reaction, p, w, counts)
 
 
@@ -93,9 +102,9 @@ def off_the_mean(samples: np.ndarray, expected: float, what: str) -> Why:
     )
 
 
-def shares_are_means(reaction: AbstractReaction, p: float, w: int, counts: np.ndarray) -> Why:
+def shares_are_means(reaction: AbstractReaction, p: float, w: float, counts: np.ndarray) -> Why:
     """The shares of a reaction are the means of its rules."""
-    shares, name = reaction.shares(p, float(w)), f"{reaction.name} at p = {p:g}, W = {w}"
+    shares, name = reaction.shares(p, float(w), RTT), f"{reaction.name} at p = {p:g}, W = {w}"
     return off_the_mean(counts[:, 0], float(shares.growing), f"{name}, ACKs that let grow") or (
         off_the_mean(counts[:, 1], float(shares.reacting), f"{name}, marks that count per ACK")
     )
@@ -105,10 +114,11 @@ def drift_is_mean(
     law: AbstractWindowLaw, reaction: AbstractReaction, p: float, w: int, counts: np.ndarray
 ) -> Why:
     """The fluid drift of the window is the mean change by the packets' events."""
-    shares, ack = reaction.shares(p, float(w)), Ack(1.0, 0.0, RTT, 0.9, p)
+    ack = Ack(1.0, 0.0, RTT, 0.9, p)
     flows = Flows(law, n=np.ones(1), rtt=np.array([RTT]), reaction=reaction)
     signal = Signal(*(np.array([v]) for v in (p, 0.0, 0.9)))
     acks, window = np.array([_PACE]), np.array([float(w)])
+    shares = reaction_shares(flows, signal, window, flows.rtt)
     rate = sender_change(
         flows, start_sender(flows, window), growth=acks * shares.growing, acks=acks, carried=acks,
         signal=signal, rtt=flows.rtt,
@@ -160,11 +170,12 @@ def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
     """Packet after packet at a constant queue, the memory moves as the fluid's does."""
     capacity, offered, count, fine = 1250.0, 1500.0, 64, 64
     link = Link(law, capacity=capacity)
-    pace = float(law.sampling_rate(offered, capacity))
+    pace = float(law.sampling_rate(deciding_rate(link, queue, offered), capacity))
     x = fluid = law.start(20.0)
     seen = Arrival(1.0, 1 / pace, queue, capacity)
     for _ in range(count):
-        x = jax.tree.map(lambda v, change: v + change, x, law.on_arrival(x, seen))
+        x = summed(x, law.move_memory(x, seen))
+        x = summed(x, scaled(law.signal(x, seen).either, law.on_signal(x, seen)))
 
     @jax.jit
     def course(x: Any) -> Any:
@@ -185,8 +196,8 @@ def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
         size = max(abs(float(packets)), abs(float(drifted)), 1e-9)
         if not abs(float(packets) - float(drifted)) <= 1e-5 * size:
             return (
-                f"{law.name}.on_arrival: after {count} packets at a queue of {queue:g} the memory "
-                f"{law.symbols[k]} is {float(packets):.6g}, "
+                f"{law.name}.{law.packet_rule}: after {count} packets at a queue of {queue:g} the "
+                f"memory {law.symbols[k]} is {float(packets):.6g}, "
                 f"by the fluid {float(drifted):.6g}"
             )
     return None

@@ -29,7 +29,7 @@ from fluidcc.check.arms import Arms, never_taken, watch_equilibrium, watch_packe
 from fluidcc.check.checks import RULES, Answer, Subject
 from fluidcc.dde.integrate import Status, integrate
 from fluidcc.dde.system import System
-from fluidcc.laws.law import Law
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of, own_laws, register, restore
@@ -100,9 +100,13 @@ def ticks_matter(net: Network, root: complex) -> bool:
     """Whether a law counts between ticks, or ticks more rarely than every 0.05 / abs(root): the
     linearisation has ticks as change per period.
     """
-    laws = [link.queue for link in net.links]
-    rare = any(abs(root) * float(law.period() or 0.0) > _RARE for law in laws)
-    return rare or any(law.loads for law in (*laws, *(flows.window for flows in net.flows)))
+    laws, windows = ([link.queue for link in net.links], [flows.window for flows in net.flows])
+    trip = Ack(1.0, 0.0, max(float(np.max(flows.rtt)) for flows in net.flows))
+    periods = [law.period() for law in laws] + [law.period(trip) for law in windows]
+    rare = any(abs(root) * float(period or 0.0) > _RARE for period in periods)
+    observes = (type(law).observe is not AbstractWindowLaw.observe for law in windows)
+    counts = any(law.period(trip) and own for law, own in zip(windows, observes, strict=True))
+    return rare or counts or any(law.loads for law in (*laws, *windows))
 
 
 def follow_mode(eq: Equilibrium, linear: Linear, root: complex) -> Course:

@@ -68,7 +68,7 @@ _ADVICE = {
     "breaking points; bound the growth of the lag (for networks: delay = 'fifo')",
     Status.tolerance_not_met: "the error estimate stayed above the tolerance at the smallest "
     "steps tried; loosen rtol or atol, or name the jump that is there. A queue law returns what "
-    "changes its sign at the jump, such as (queue - limit,), from breakpoints(x, queue) "
+    "changes its sign at the jump, such as (seen.queue - limit,), from breakpoints(x, seen) "
     "(docs/own_queue_law.md); uniform steps cross a jump of any rule (mesh=fluidcc.Uniform()); "
     "solve_dde takes a switch as modes, and a jump at the start as y0 "
     "(docs/own_delay_equation.md)",

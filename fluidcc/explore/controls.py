@@ -240,7 +240,7 @@ def _choices(net: Network) -> Iterator[Control]:
     for path, value in _values(net).items():
         info = info_at(net, path)
         if info is not None and info.within is None and path not in laws:
-            text = value if isinstance(value, str) else str(value).lower()
+            text = value if isinstance(value, str) else str(bool(value)).lower()
             yield _choice(net, path, _name(path), info.doc, text, info.words)
 
 

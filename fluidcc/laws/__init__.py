@@ -25,6 +25,7 @@ from fluidcc.laws.parameters import check_order as check_order
 from fluidcc.laws.parameters import choice as choice
 from fluidcc.laws.parameters import param as param
 from fluidcc.laws.parameters import state as state
+from fluidcc.laws.window.hystart import AbstractHyStart as AbstractHyStart
 
 if TYPE_CHECKING:
     from fluidcc.laws.feedback.backward import Backward as Backward
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.adaptive_red import AdaptiveRED as AdaptiveRED
     from fluidcc.laws.queue.avq import AVQ as AVQ
     from fluidcc.laws.queue.blue import BLUE as BLUE
+    from fluidcc.laws.queue.codel import CoDel as CoDel
     from fluidcc.laws.queue.droptail import Droptail as Droptail
     from fluidcc.laws.queue.load_factor import LoadFactor as LoadFactor
     from fluidcc.laws.queue.modified_load_factor import ModifiedLoadFactor as ModifiedLoadFactor
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.pie import PIE as PIE
     from fluidcc.laws.queue.red import RED as RED
     from fluidcc.laws.queue.rem import REM as REM
+    from fluidcc.laws.queue.step import Step as Step
     from fluidcc.laws.queue.threshold import Threshold as Threshold
     from fluidcc.laws.reaction import PFTK as PFTK
     from fluidcc.laws.reaction import HalveOnly as HalveOnly
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
     from fluidcc.laws.window.newreno import NewReno as NewReno
     from fluidcc.laws.window.polynomial import Polynomial as Polynomial
+    from fluidcc.laws.window.prague import Prague as Prague
     from fluidcc.laws.window.reno import Reno as Reno
     from fluidcc.laws.window.sack import SACK as SACK
 

@@ -103,14 +103,37 @@ def combine(signals: tuple[Signal, ...]) -> Signal:
     return Signal(**combined)
 
 
-class Arrival(NamedTuple):
-    """Arrival of `count` packets at a queue, `elapsed` seconds after the ones before."""
+class _Arrival(NamedTuple):
+    """Arrival of `count` packets at a queue, `elapsed` seconds after the ones before; of packets
+    that leave, their departure.
+    """
 
     count: Num  # packets
     elapsed: Num  # s
-    queue: Num  # packets found
+    queue: Num  # packets found, or left behind
     capacity: Num  # packet/s
-    size: Num = 1.0  # of this packet, in mean packets
+    size: Num  # of this packet, in mean packets
+    sojourn: Num  # s in the queue: measured as a packet leaves, else `queue` over `capacity`
+
+
+class Arrival(_Arrival):
+    """Arrival or departure of packets, with `queueing_delay` for a sojourn that is not measured."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        count: Num,
+        elapsed: Num,
+        queue: Num,
+        capacity: Num,
+        size: Num = 1.0,
+        sojourn: Num | None = None,
+    ) -> "Arrival":
+        """The record; see the fields."""
+        if sojourn is None:
+            sojourn = queueing_delay(queue, capacity)
+        return super().__new__(cls, count, elapsed, queue, capacity, size, sojourn)
 
 
 class Ack(NamedTuple):
@@ -131,8 +154,8 @@ class Since(NamedTuple):
     """Time and packets since the sender's last reaction."""
 
     time: Num  # s
-    round_trip: Num  # s
-    window: Num  # 1 if this acknowledgement is for a packet sent after it, else 0
+    round_trip: Num  # s; a round of the window law, if that lasts longer
+    window: Num  # 1 if this acknowledgement is for a packet sent after it, a round later, else 0
     dropped: Num = 0.0  # 1 if that reaction was to a quench for a dropped packet, else 0
 
 
@@ -222,6 +245,9 @@ class AbstractWindowLaw(AbstractRemembering):
     """
 
     reaction: ClassVar[str]  # default of scenarios
+    growth: ClassVar[str] = (
+        ""  # default of the reaction's `growth`, if it has one and this is given
+    )
     recovery: ClassVar[str]  # how the packet sender recovers from losses
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that its rules act on
     min_window: Num = param(
@@ -318,6 +344,13 @@ class AbstractWindowLaw(AbstractRemembering):
         """
         return 1
 
+    def rounds(self, ack: Ack) -> Num:
+        """Rounds of this law in a round trip: 1, or less for a law whose rounds last longer.
+
+        Reactions that come once in a round trip come once in such a round. Called by all engines.
+        """
+        return 1
+
     @property
     def marks_tell_load(self) -> bool:
         """Whether receivers take a mark for the largest load factor."""
@@ -362,6 +395,27 @@ class AbstractQueueLaw(AbstractRemembering):
         ends = [pair or (-math.inf, math.inf) for pair in found]
         lows, highs = zip(*ends, strict=True)
         return self.state_of(*lows), self.state_of(*highs)
+
+    @property
+    def at_departure(self) -> bool:
+        """Whether packets are decided upon as they leave: the law defines `on_departure`."""
+        return type(self).on_departure is not AbstractQueueLaw.on_departure
+
+    @property
+    def heeds_signals(self) -> bool:
+        """Whether signals change the memory: the law defines `on_signal`."""
+        return type(self).on_signal is not AbstractQueueLaw.on_signal
+
+    @property
+    def packet_rule(self) -> str:
+        """Name of the rule for the packets that are decided upon."""
+        return "on_departure" if self.at_departure else "on_arrival"
+
+    def move_memory(self, x: State, seen: Arrival) -> State:
+        """Change by packets that are decided upon: `on_departure` if the law has it, else
+        `on_arrival`.
+        """
+        return getattr(self, self.packet_rule)(x, seen)
 
     @property
     def by_bytes(self) -> bool:
@@ -409,6 +463,23 @@ class AbstractQueueLaw(AbstractRemembering):
         """
         return unchanged(x)
 
+    def on_departure(self, x: State, seen: Arrival) -> State:
+        """Change on `seen.count` departures and `seen.elapsed` seconds; 0 if both are 0.
+
+        Called at each packet as it leaves the queue, before `signal`, and not `on_arrival`: a law
+        with this rule decides then, whatever the feedback, and what it drops is the head of the
+        queue, after which the next packet is looked at. The fluid model takes the slopes in count
+        and in elapsed, times rates.
+        """
+        return unchanged(x)
+
+    def on_signal(self, x: State, seen: Arrival) -> State:
+        """Change when a packet has just been marked or dropped by this law.
+
+        Called after `signal`; the fluid model takes the change times the rate of signals.
+        """
+        return unchanged(x)
+
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Change at a tick; `seen` has the queue and the link rate.
 
@@ -436,7 +507,7 @@ class AbstractQueueLaw(AbstractRemembering):
         """Long-run signal to a packet that finds `seen`.
 
         Called at each packet as it is decided upon, on entry or on departure (the feedback has
-        when), and by the fluid model at each time.
+        when, unless the law defines `on_departure`), and by the fluid model at each time.
         """
 
     def gap_probability(self, x: State, seen: Arrival, gap: Num) -> Num:
@@ -446,14 +517,14 @@ class AbstractQueueLaw(AbstractRemembering):
         """
         return self.signal(x, seen).mark
 
-    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """Switching functions: their signs change where the signal has a kink or a jump.
 
         Called by the fluid model, which lands its steps there, and by equilibria and boundaries.
         """
         return ()
 
-    def switching_points(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def switching_points(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """Switching functions: their signs change where the change at a tick jumps.
 
         Called by equilibria, to find those that slide on a jump.
@@ -553,11 +624,12 @@ class AbstractReaction(Law):
     """Which signals count: a rule per packet and its mean."""
 
     @abc.abstractmethod
-    def shares(self, p: Num, w: Num) -> Shares:
+    def shares(self, p: Num, w: Num, rtt: Num) -> Shares:
         """Mean shares of ACKs that let the window grow and of carriers that are reacted to.
 
-        Called by the fluid model at a mark probability `p` and a window `w`: the means of the rules
-        `growing` and `ready`.
+        Called by the fluid model at a mark probability `p`, with the packets `w` that are
+        acknowledged in a round trip `rtt` [s], or in a round of the window law if that lasts
+        longer: the means of the rules `growing` and `ready`.
         """
 
     @abc.abstractmethod
@@ -739,7 +811,14 @@ DRAWN = ("arrival", "pages", "pause", "objects", "gap", "size")
 RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
     {
         AbstractWindowLaw: ("on_ack", "on_mark", "on_loss", "observe", "on_tick"),
-        AbstractQueueLaw: ("on_arrival", "on_tick", "signal", "gap_probability"),
+        AbstractQueueLaw: (
+            "on_arrival",
+            "on_departure",
+            "on_signal",
+            "on_tick",
+            "signal",
+            "gap_probability",
+        ),
         AbstractReaction: ("shares", "ready", "growing"),
         AbstractMarkSpacing: ("rate", "gap_probability"),
         AbstractMarking: ("probability",),
@@ -758,7 +837,8 @@ SYMBOLS: Mapping[str, str | Mapping[str, str]] = MappingProxyType(
         "since": {"time": "t", "round_trip": "R", "window": "y", "dropped": "d"},
         "ack": {"count": "n", "elapsed": "e", "rtt": "R", "marked": "m"}
         | {k: v.symbol for k, v in SIGNALS.items() if k in Ack._fields},
-        "seen": {"count": "n", "elapsed": "e", "queue": "q", "capacity": "C", "size": "s"},
+        "seen": {"count": "n", "elapsed": "e", "queue": "q", "capacity": "C", "size": "s",
+                 "sojourn": r"\theta"},
         "signal": {k: v.symbol for k, v in SIGNALS.items()},
     }
 )  # fmt: skip

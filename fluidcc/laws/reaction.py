@@ -32,7 +32,7 @@ class PerMark(AbstractReaction):
     source: ClassVar[str] = "misra2003, eq. 1"
     growth: str = choice("clean", "clean", "all", doc="ACKs that let the window grow")
 
-    def shares(self, p: Num, w: Num) -> Shares:
+    def shares(self, p: Num, w: Num, rtt: Num) -> Shares:
         """All marks, and growth on the unmarked ACKs (or all)."""
         return Shares(_clean_share(self.growth, p), p)
 
@@ -65,7 +65,7 @@ class OncePerRTT(AbstractReaction):
         engines=("fluid",),
     )
 
-    def shares(self, p: Num, w: Num) -> Shares:
+    def shares(self, p: Num, w: Num, rtt: Num) -> Shares:
         """One reaction in a block of w ACKs with a mark."""
         some = -ops.expm1(-p * w) if self.block == "poisson" else any_of(w, p)
         grown = 1 - some if self.block == "round_chain" else _clean_share(self.growth, p)
@@ -87,7 +87,7 @@ class Refractory(AbstractReaction):
     source: ClassVar[str] = "akujobi2002, section IV.B"
     growth: str = choice("all", "all", "clean", doc="ACKs that let the window grow")
 
-    def shares(self, p: Num, w: Num) -> Shares:
+    def shares(self, p: Num, w: Num, rtt: Num) -> Shares:
         """One reaction in w + 1/p ACKs."""
         return Shares(_clean_share(self.growth, p), p / (1 + w * p))
 
@@ -109,7 +109,7 @@ class Pause(AbstractReaction):
     name: ClassVar[str] = "pause"
     source: ClassVar[str] = "akujobi2002, section IV.B"
 
-    def shares(self, p: Num, w: Num) -> Shares:
+    def shares(self, p: Num, w: Num, rtt: Num) -> Shares:
         """Both by the share of time outside pauses."""
         return Shares(1 / (1 + w * p), p / (1 + w * p))
 

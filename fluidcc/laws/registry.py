@@ -217,18 +217,20 @@ def _words(law: Any) -> Iterator[Fault]:
     fields = {field.name for field in dataclasses.fields(law)}
     for name in fields.intersection(_WORDS):
         yield _fault(law, name, f"a plain line `{name} = ...`", "a field, as it has a type")
+    words = {"reaction": tuple(LAWS["reaction"]), "recovery": RECOVERIES}
     given = [n for n in _WORDS[:4] if n not in fields and hasattr(law, n)]
+    if kind_of(law) == "window" and law.growth:
+        words["growth"] = infos(LAWS["reaction"]["once_per_rtt"])["growth"].choices
+        given.append("growth")
     for name in given:
         word = getattr(law, name)
         if not isinstance(word, str) or not word:
             yield _fault(law, name, "a text", repr(word))
         elif name == "name" and not _NAME.match(word):
             yield _fault(law, name, "small letters, digits and _, a letter first", repr(word))
-        elif name in ("reaction", "recovery"):
-            words = {"reaction": tuple(LAWS["reaction"]), "recovery": RECOVERIES}[name]
-            if word not in words:
-                close = nearest(word, words, 1)
-                yield _fault(law, name, f"one of {', '.join(words)}", repr(word), close)
+        elif word not in words.get(name, (word,)):
+            close = nearest(word, words[name], 1)
+            yield _fault(law, name, f"one of {', '.join(words[name])}", repr(word), close)
 
 
 def _signals(law: Any) -> Iterator[Fault]:

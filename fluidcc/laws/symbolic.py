@@ -26,12 +26,12 @@ from fluidcc.laws.law import (
     arguments_of,
     shared_symbols,
 )
-from fluidcc.laws.parameters import numeric_parameters
+from fluidcc.laws.parameters import Interval, numeric_parameters
 from fluidcc.laws.registry import kind_of
 
-_TIMING = ("period", "slow_start")  # of window laws; they change nothing
+_TIMING = ("period", "slow_start", "rounds")  # of window laws; they change nothing
 _TRIVIAL = ("p = p", "f = f")  # the memory itself
-_WINDOW = "W"
+_WINDOW, _ANYWHERE = "W", Interval("(-inf, inf)")
 _RECORDS = {"ack": Ack, "seen": Arrival, "since": Since, "signal": Signal}
 
 
@@ -79,10 +79,15 @@ def _flat(value: Any) -> tuple:
 
 
 def state_symbols(law: AbstractWindowLaw | AbstractQueueLaw) -> Any:
-    """State of a law with a symbol for each of its numbers."""
-    signs = ({"positive": True} if s == _WINDOW else {"nonnegative": True} for s in law.symbols)
-    symbols = (_symbol(name, **sign) for name, sign in zip(law.symbols, signs, strict=True))
-    return law.state_of(*symbols)
+    """State of a law with a symbol for each of its numbers, which may be negative if they have no
+    range and count no packets.
+    """
+    free = {
+        f.info.symbol for f in law.states.values()
+        if f.info.within == _ANYWHERE and f.info.unit != "packet"
+    }  # fmt: skip
+    signs = {_WINDOW: {"positive": True}} | {symbol: {} for symbol in free}
+    return law.state_of(*(_symbol(s, **signs.get(s, {"nonnegative": True})) for s in law.symbols))
 
 
 def _arguments(law: Law, window: AbstractWindowLaw | None, recovery: str) -> dict[str, Any]:
@@ -163,7 +168,8 @@ def latex_period(law: AbstractWindowLaw | AbstractQueueLaw) -> str:
 def changes(law: AbstractWindowLaw | AbstractQueueLaw) -> dict[str, list[str]]:
     """Changes by single events, as LaTeX equations by the name of the rule, ticks last."""
     of_window = ("on_ack", "on_mark", "on_loss", "observe")
-    methods = of_window if isinstance(law, AbstractWindowLaw) else ("on_arrival",)
+    of_queue = ("on_arrival", "on_departure", "on_signal")
+    methods = of_window if isinstance(law, AbstractWindowLaw) else of_queue
     lines = {method: latex_rule(law, method) for method in methods}
     if period := latex_period(law):
         ticks = latex_rule(law, "on_tick")

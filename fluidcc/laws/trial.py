@@ -21,6 +21,7 @@ from fluidcc.laws.law import (
     KINDS,
     RULES,
     SIGNALS,
+    AbstractQueueLaw,
     Ack,
     Arrival,
     Law,
@@ -48,7 +49,7 @@ _NOTEBOOK = "ipykernel"
 _ARGUMENTS: dict[str, Any] = {
     "w": 8.0, "queue": 40.0, "average": 40.0, "offered": 1000.0, "capacity": 1250.0,
     "buffer": 100.0, "gap": 2.0, "p": 0.3, "mark": 0.3, "marked": 0.3, "load": 0.9,
-    "estimate": 0.8, "hashed": 0.5,
+    "estimate": 0.8, "hashed": 0.5, "rtt": 0.1,
     "ack": Ack(1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01),
     "seen": Arrival(1.0, 0.0, 40.0, 1250.0),
     "since": Since(0.05, 0.1, 0.0),
@@ -59,11 +60,15 @@ _ARGUMENTS: dict[str, Any] = {
 
 _ASIDE = 0.25  # from the start of a memory, which may be 0
 _SIZES = (4.0, 8.0, 64.0, 1024.0)  # packet: windows at which marks are tried
-_REGULAR = ("on_ack", "observe", "on_arrival")
-CHANGES = ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival")
+_REGULAR = ("on_ack", "observe", "on_arrival", "on_departure")
+CHANGES = (
+    "on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival", "on_departure", "on_signal",
+)  # fmt: skip
 _MEMORIES = ("start", "bounded", "with_window")
 _TUPLES = ("breakpoints", "switching_points", "tick_interval", "initial_states")
-_OTHERS = ("check", "change", "state_of", "in_packets", "is_discontinuous")  # no rules
+_OTHERS = (
+    "check", "change", "state_of", "in_packets", "is_discontinuous", "move_memory",
+)  # no rules  # fmt: skip
 _WORKS = "a rule that works for every engine"
 BY_OPS = "ops.where, minimum, maximum, clip, exp, log, sqrt, expm1 or log1p"
 """Functions for rules."""
@@ -235,6 +240,11 @@ def _unfit(law: type[Law], base: type[Law]) -> Iterator[Fault]:
                 yield Fault("", key, form, f"{name}{inspect.signature(ours)}")
         elif inspect.isfunction(ours) and not isinstance(theirs, property):
             yield Fault("", key, f"a plain line `{name} = ...`", "a method")
+    if issubclass(law, AbstractQueueLaw):
+        both = [n for n in ("on_arrival", "on_departure") if n in vars(law)]
+        if len(both) > 1:
+            expected = "one of on_arrival and on_departure: packets are decided upon once"
+            yield Fault("", f"{law.__qualname__}.{both[1]}", expected, "both")
     events = [n for n in _rules(base) if n.startswith("on_")]
     for name in (n for n in dir(law) if n.startswith("on_") and not hasattr(base, n)):
         expected = f"a name that does not begin with on_, or one of {', '.join(events)}"

@@ -13,10 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.laws.law import SIGNALS, PathTimes, Signal, queueing_delay
+from fluidcc.laws.law import SIGNALS, Arrival, MarkingPoint, PathTimes, Signal, queueing_delay
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree
-from fluidcc.scenario.network import Flows, Network, first_hop, link_delays, reverse_delays
+from fluidcc.scenario.network import (
+    Flows,
+    Link,
+    Network,
+    first_hop,
+    forward_delays,
+    link_delays,
+    reverse_delays,
+)
 
 QueueAt = Callable[[int, Num, int], Num]
 """Queue of link k at earlier times (m,) [packet], at which packets of a passage entered it. The
@@ -46,7 +54,7 @@ def kinks(net: Network, y: State) -> list[tuple[int, Num]]:
     return [
         (k, distance)
         for k, (link, x, q) in enumerate(zip(net.links, y.laws, y.queues, strict=True))
-        for distance in link.queue.breakpoints(x, q)
+        for distance in link.queue.breakpoints(x, Arrival(0.0, 0.0, q, link.capacity))
     ]
 
 
@@ -119,16 +127,37 @@ class DelayedInputs(NamedTuple):
     paces: tuple  # of the link, as the packets acknowledged now entered it
 
 
+def is_at_source(flows: Flows, j: int) -> bool:
+    """Whether the sources sit at link number `j` of their route."""
+    return flows.access_delay is None and all(k in flows.passes for k in flows.route[:j])
+
+
 def _seen(net: Network, past: DelayedInputs) -> DelayedInputs:
     """The delayed inputs with None in place of those that no law can see."""
     none = [(None,) * len(flows.route) for flows in net.flows]
     groups = list(zip(net.flows, none, strict=True))
     carried = zip(groups, past.carried, strict=True)
     arriving = zip(net.flows, past.arriving, strict=True)
+    paces = zip(net.flows, past.paces, strict=True) if net.rates == "self_clocked" else ()
+
+    def waited(flows: Flows, seen: tuple) -> tuple:
+        """What is seen of the links at which the flows wait."""
+        return tuple(
+            None if k in flows.passes else v
+            for k, v in zip(flows.route, seen, strict=False)
+        )  # fmt: skip
+
     return past._replace(
         carried=tuple(v if f.feedback.quench else empty for (f, empty), v in carried),
-        arriving=tuple((None, *v[1:]) if f.access_delay is None else v for f, v in arriving),
-        paces=past.paces if net.rates == "self_clocked" else tuple(none),
+        arriving=tuple(
+            tuple(None if is_at_source(f, j) else one for j, one in enumerate(v))
+            for f, v in arriving
+        ),
+        passed=tuple(
+            tuple(waited(f, links) for links in v)
+            for f, v in zip(net.flows, past.passed, strict=True)
+        ),
+        paces=tuple(waited(f, v) for f, v in paces) or tuple(none),
     )
 
 
@@ -142,9 +171,22 @@ class PathDelays(NamedTuple):
     passages: tuple[tuple[int, Num], ...] = ()  # through queues on record: link, since the entry
 
 
+def signal_age(flows: Flows, link: Link, trip: PathTimes) -> Num:
+    """Age of a link's signal when the flows receive it [s]; its law may decide as packets leave."""
+    feedback = flows.feedback
+    entering = feedback.on_data and feedback.marking_point is MarkingPoint.ENTRY
+    if entering and link.queue.at_departure:
+        trip = trip._replace(forward=trip.forward + trip.queueing)
+    return feedback.age(trip)
+
+
 def path_delay(net: Network, flows: Flows, queues: Sequence[Num]) -> Num:
     """Queueing delay over all links on the route of a packet sent now [s]."""
-    return sum(queueing_delay(queues[k], net.links[k].capacity) for k in flows.route)
+    waits = (
+        queueing_delay(queues[k], net.links[k].capacity)
+        for k in flows.route if k not in flows.passes
+    )  # fmt: skip
+    return sum(waits)
 
 
 def round_trip(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Num:
@@ -157,6 +199,9 @@ def explicit_delays(net: Network, flows: Flows, queues: tuple[Num, ...]) -> Path
     total = round_trip(net, flows, queues)
     forward, trips = first_hop(flows), []
     for k, reverse in zip(flows.route, reverse_delays(flows, link_delays(net)), strict=True):
+        if k in flows.passes:
+            trips.append(PathTimes(total, forward, 0.0, reverse))
+            continue
         wait = queueing_delay(queues[k], net.links[k].capacity)
         trips.append(PathTimes(total, forward, wait, reverse))
         forward = forward + wait + net.links[k].delay
@@ -225,11 +270,13 @@ def fifo_delays(
         times = [time]
         for j in reversed(range(last)):
             k = flows.route[j]
-            times.insert(0, find_entry(k, times[0] - net.links[k].delay))
+            passes = k in flows.passes
+            entered = times[0] if passes else find_entry(k, times[0] - net.links[k].delay)
+            times.insert(0, entered)
         return times
 
     last = len(flows.route) - 1
-    before_last = first_hop(flows) + sum(net.links[k].delay for k in flows.route[:last])
+    before_last = forward_delays(flows, link_delays(net))[last]
     left = now - (flows.rtt - before_last)
     times = back_from(last, find_entry(flows.route[last], left))
     sent = times[0] - first_hop(flows)
@@ -237,7 +284,8 @@ def fifo_delays(
     entering = tuple(now - (times[0] - first_hop(flows)) for times in arriving)
     before = tuple(tuple(now - s for s in times[:-1]) for times in arriving)
     upstream = zip(times[1:], flows.route[:-1], strict=True)
-    leaving = [*(s - net.links[k].delay for s, k in upstream), left]
+    own = (s if k in flows.passes else s - net.links[k].delay for s, k in upstream)
+    leaving = [*own, left]
     trips = []
     for j, reverse in enumerate(reverse_delays(flows, link_delays(net))):
         ahead = times[j] - sent
@@ -264,7 +312,7 @@ def ages_along(net: Network, delays: list[PathDelays]) -> DelayedInputs:
 
     def received(flows: Flows, way: PathDelays) -> tuple[Signal, ...]:
         return tuple(
-            signal_ages(flows.feedback.age(trip), fields_heard(net, flows, k), entered)
+            signal_ages(signal_age(flows, net.links[k], trip), fields_heard(net, flows, k), entered)
             for k, trip, entered in zip(flows.route, way.trips, way.entered, strict=True)
         )
 

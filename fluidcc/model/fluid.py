@@ -26,19 +26,90 @@ def open_load(flows: Flows) -> Num | None:
 
 def _closed(flows: Flows, place: dict[int, int]) -> Flows:
     """A group as on/off flows, on links with new numbers."""
-    changes = {"route": tuple(place[k] for k in flows.route), "reverse_route": ()}
+    route, passes = (tuple(place[k] for k in part) for part in (flows.route, flows.passes))
+    changes = {"route": route, "passes": passes, "reverse_route": ()}
     if not flows.traffic.open:
         return dataclasses.replace(flows, **changes)
     number = flows.n * flows.traffic.sources()
     return dataclasses.replace(flows, n=number, traffic=flows.traffic.closed(), **changes)
 
 
+def _with_passes(net: Network) -> Network:
+    """The network with flows that pass the queues beside theirs; the same one if none are shared.
+
+    A queue beside another has the capacity of that link.
+    """
+    if all(link.beside is None for link in net.links) or any(f.passes for f in net.flows):
+        return net
+    links = tuple(
+        link if link.beside is None
+        else dataclasses.replace(link, capacity=net.links[link.beside].capacity)
+        for link in net.links
+    )  # fmt: skip
+    groups = []
+    for flows in net.flows:
+        pairs = [(net.links[k].beside, k) for k in flows.route]
+        passes = tuple(b for b, _ in pairs if b is not None)
+        route = tuple(k for pair in pairs for k in pair if k is not None)
+        back: Any = flows.reverse_delay
+        if np.ndim(back) == 1:
+            back = back[[j for j, pair in enumerate(pairs) for k in pair if k is not None]]
+        changes = {"route": route, "passes": passes, "reverse_delay": back}
+        groups.append(dataclasses.replace(flows, **changes) if passes else flows)
+    return dataclasses.replace(net, links=links, flows=tuple(groups))
+
+
+def _alone(net: Network) -> Network:
+    """The network with one flow of each group of a fair link alone at its share of the capacity,
+    as its queue has it while no other is empty; the same network if no link is fair.
+
+    Raises ValueError for groups that do not have one queue each.
+    """
+    if not any(link.fair for link in net.links):
+        return net
+    net = net.by_group
+    links, groups = list(net.links), list(net.flows)
+    for k, link in enumerate(net.links):
+        if not link.fair:
+            continue
+        links[k] = dataclasses.replace(link, fair=False, beside=None)
+        for g in (g for g, flows in enumerate(net.flows) if k in flows.route):
+            crossing = [other for j in net.served_with(k) for other in net.crossing(j)]
+            _check_alone(net, g, crossing, net.link_names[k])
+            share = link.capacity / sum(sum(net.flows[other].n) for other in crossing)
+            links[k] = dataclasses.replace(links[k], capacity=share)
+            groups[g] = dataclasses.replace(net.flows[g], n=np.ones(1))
+    return dataclasses.replace(net, links=tuple(links), flows=tuple(groups))
+
+
+def _check_alone(net: Network, g: int, crossing: list[int], link: str) -> None:
+    """Raise ValueError unless the flows of group g and all others that cross a fair link have one
+    queue each, and those of g are alike.
+    """
+    flows, name, wrong = net.flows[g], net.flow_names[g], ""
+    back = [h for h in crossing if len(set(net.flows[h].reverse_route))]
+    if len(flows.route) > 1:
+        wrong = f"route: expected links.{link} alone"
+    elif np.size(flows.rtt) > 1:
+        wrong = "rtt: expected one round trip, or a group for each"
+    elif flows.traffic.starts:
+        wrong = f'traffic: expected "bulk", got {flows.traffic.name}'
+    elif back:
+        name, wrong = net.flow_names[back[0]], "reverse_route: expected none"
+    if wrong:
+        raise ValueError(
+            f"flows.{name}.{wrong}: in the fluid model each flow of a fair link is alone with its "
+            "share of the capacity; `fluidcc packets` has no such limit"
+        )
+
+
 def as_fluid(net: Network) -> Network:
     """The network of the fluid model; the same one if no source is open.
 
-    Raises ValueError if no flows are left.
+    Raises ValueError if no flows are left, or as `_alone`.
     """
     require_network(net)
+    net = _with_passes(_alone(net))
     if not any(flows.traffic.open or flows.reverse_route for flows in net.flows):
         return net
     groups = list(zip(net.flow_names, net.flows, strict=True))
@@ -56,11 +127,17 @@ def as_fluid(net: Network) -> Network:
                 cross[k] = cross[k] + load
     return dataclasses.replace(
         net,
-        links=tuple(dataclasses.replace(net.links[k], cross=cross[k]) for k in place),
+        links=tuple(_placed(net.links[k], cross[k], place) for k in place),
         link_names=tuple(net.link_names[k] for k in place),
         flows=tuple(_closed(flows, place) for _, flows in closed),
         flow_names=tuple(name for name, _ in closed),
     )
+
+
+def _placed(link: Link, cross: Num, place: dict[int, int]) -> Link:
+    """A link with other cross traffic, beside a link with a new number."""
+    beside = None if link.beside is None else place[link.beside]
+    return dataclasses.replace(link, cross=cross, beside=beside)
 
 
 def varies(link: Link) -> bool:

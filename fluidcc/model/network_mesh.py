@@ -62,7 +62,7 @@ def _memory(link: Link) -> Num:
     packet = Arrival(1.0, time, 0.0, link.capacity)
     still = link.queue.start(0.0)
     moved = map_tree(lambda v: v + _MOVED, still)
-    changes = (leaves(link.queue.on_arrival(x, packet)) for x in (still, moved))
+    changes = (leaves(link.queue.move_memory(x, packet)) for x in (still, moved))
     shares = [abs(b - a) / _MOVED for a, b in zip(*changes, strict=True)]
     most = functools.reduce(ops.maximum, shares, 0.0)
     return time / ops.maximum(most, 1e-300)

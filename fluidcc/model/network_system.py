@@ -221,7 +221,10 @@ class Layout:
         return past._replace(
             received=tuple(tuple(clip(v) for v in links) for links in past.received),
             passed=tuple(
-                tuple(tuple(m._replace(signal=clip(m.signal)) for m in before) for before in links)
+                tuple(
+                    tuple(m and m._replace(signal=clip(m.signal)) for m in before)
+                    for before in links
+                )
                 for links in past.passed
             ),
         )

@@ -5,7 +5,9 @@ events of the rate of the event times its mean change. The Outputs travel betwee
 links; only values read from them (DelayedInputs) have delays.
 """
 
+import functools
 import math
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from fluidcc import ops
@@ -15,15 +17,23 @@ from fluidcc.laws.law import (
     AbstractWindowLaw,
     Ack,
     Arrival,
+    Shares,
     Signal,
     combine,
 )
 from fluidcc.laws.reaction import HalveOnly
-from fluidcc.model.delays import DelayedInputs, Outputs, State, make_outputs, round_trip
+from fluidcc.model.delays import (
+    DelayedInputs,
+    Outputs,
+    State,
+    is_at_source,
+    make_outputs,
+    round_trip,
+)
 from fluidcc.model.fluid import with_service
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree, slope
-from fluidcc.scenario.network import Flows, Link, Network, growth_per_packet
+from fluidcc.scenario.network import Flows, Link, Network, growth_per_packet, least_share
 
 _FASTEST_ESTIMATE = (
     32.0  # per round trip, of the error: the limit for rates that a step cannot resolve
@@ -77,10 +87,17 @@ def marks_seen(flows: Flows, signal: Signal) -> Num:
     return signal.mark if flows.feedback.marks else 0.0 * signal.mark
 
 
-def growing_rate(flows: Flows, s: Sender, signal: Signal, acks: Num) -> Num:
+def reaction_shares(flows: Flows, signal: Signal, w: Num, rtt: Num) -> Shares:
+    """Shares of ACKs that let windows `w` grow and of carriers of `signal` that are reacted to."""
+    rounds = flows.window.rounds(Ack(0.0, 0.0, rtt))
+    if not isinstance(rounds, int):
+        w, rtt = w / rounds, rtt / rounds
+    return flows.reaction.shares(marks_seen(flows, signal), w, rtt)
+
+
+def growing_rate(flows: Flows, s: Sender, signal: Signal, acks: Num, rtt: Num) -> Num:
     """Rate of the ACKs, of all that come at `acks` [packet/s], that let the window grow."""
-    window = flows.window.window(s.law)
-    return acks * flows.reaction.shares(marks_seen(flows, signal), window).growing
+    return acks * reaction_shares(flows, signal, flows.window.window(s.law), rtt).growing
 
 
 def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
@@ -160,7 +177,7 @@ def _law_change(
         signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
     )
     to_one_packet = law.change(s.law, window=ops.minimum(1.0 - w, 0.0))
-    reacting = flows.reaction.shares(mark, w).reacting
+    reacting = reaction_shares(flows, signal, w, rtt).reacting
     changes = [
         growing,
         scaled(acks, slope(lambda k: law.observe(s.law, ack(k, 0.0)), *like)),
@@ -244,10 +261,30 @@ class Modes(NamedTuple):
     emitted: tuple = ()
 
 
-def interpret_signal(flows: Flows, signal: Signal) -> Signal:
-    """The signal of one link as the flows interpret it."""
-    marked = flows.marking.probability(signal.mark, flows.window)
-    return flows.feedback.interpret(signal._replace(mark=marked))
+def interpret_signal(flows: Flows, signal: Signal, link: int) -> Signal:
+    """The signal of a link, by its number, as the flows interpret it.
+
+    Flows that pass a queue beside theirs hear its mark, which is coupled, and lose nothing there;
+    the mark of their own queue is for them alone.
+    """
+    passes, mark = link in flows.passes, signal.mark
+    if passes or not flows.passes:
+        mark = flows.marking.probability(mark, flows.window)
+    drop = 0.0 * signal.drop if passes else signal.drop
+    return flows.feedback.interpret(signal._replace(mark=mark, drop=drop))
+
+
+def link_signal(net: Network, flows: Flows, signals: Sequence[Signal], k: int) -> Signal:
+    """The signal of link k to packets of flows that wait there, with that of a queue beside it."""
+    own, beside = interpret_signal(flows, signals[k], k), net.links[k].beside
+    if beside not in flows.passes:
+        return own
+    return combine((own, interpret_signal(flows, signals[beside], beside)))
+
+
+def kept(flows: Flows, signal: Signal, link: int) -> Num:
+    """Share of the packets that come to a link and are not lost there."""
+    return 1 - interpret_signal(flows, signal, link).drop
 
 
 def measured(link: Link, queue: Num, signal: Signal) -> Signal:
@@ -256,10 +293,24 @@ def measured(link: Link, queue: Num, signal: Signal) -> Signal:
     return signal._replace(**values)
 
 
+def deciding_rate(link: Link, queue: Num, offered: Num) -> Num:
+    """Rate of the packets that a queue law decides upon [packet/s]: of those that arrive, at
+    `offered`, or of those that leave.
+    """
+    if not link.queue.at_departure:
+        return offered
+    return ops.where(queue > 0, link.capacity, ops.minimum(offered, link.capacity))
+
+
+def _own_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
+    """Signal of a queue law to packets, of which `offered` arrive [packet/s]."""
+    between = 1.0 / ops.maximum(deciding_rate(link, queue, offered), _SOME_RATE)
+    return link.queue.signal(x, Arrival(1.0, between, queue, link.capacity))
+
+
 def emit_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
     """Signal of a link to packets that arrive at `offered` [packet/s], without overflow losses."""
-    between = 1.0 / ops.maximum(offered, _SOME_RATE)
-    signal = link.queue.signal(x, Arrival(1.0, between, queue, link.capacity))
+    signal = _own_signal(link, x, queue, offered)
     if link.random_loss is not None:
         signal = signal._replace(drop=signal.drop + (1 - signal.drop) * link.random_loss)
     return measured(link, queue, Signal(*(v + 0.0 * queue for v in signal)))
@@ -272,7 +323,7 @@ def over_classes(rates: Num) -> Num:
 
 def touched(flows: Flows, signals: tuple[Signal, ...]) -> Num:
     """Probability that a packet, or its acknowledgement, is marked or lost on its way."""
-    emitted = (interpret_signal(flows, each) for each in signals)
+    emitted = map(functools.partial(interpret_signal, flows), signals, flows.route)
     return combine(tuple(Signal(mark=each.either) for each in emitted)).mark
 
 
@@ -282,7 +333,7 @@ def received(flows: Flows, signals: tuple[Signal, ...]) -> Signal:
     `mark` is the probability, per packet sent, that a mark comes back: a mark on a data packet is
     lost with it, here or at another link.
     """
-    emitted = combine(tuple(interpret_signal(flows, each) for each in signals))
+    emitted = combine(tuple(map(functools.partial(interpret_signal, flows), signals, flows.route)))
     comes_back = 1 - emitted.drop if flows.feedback.on_data else 1.0
     return emitted._replace(mark=emitted.mark * comes_back)
 
@@ -291,7 +342,7 @@ def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> N
     """Rate of the packets that cause quenches [packet/s], links weighted by their signals."""
     if len(carried) == 1:
         return carried[0]
-    marks = [interpret_signal(flows, signal).mark for signal in signals]
+    marks = [interpret_signal(flows, *each).mark for each in zip(signals, flows.route, strict=True)]
     total = sum(marks)
     some = ops.maximum(total, 1e-300)
     weighted = sum(c * p for c, p in zip(carried, marks, strict=True)) / some
@@ -299,18 +350,22 @@ def carrier_rate(flows: Flows, carried: tuple, signals: tuple[Signal, ...]) -> N
 
 
 def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
-    """Mean change of a queue law's memory per second by arrivals, before its limits act.
-
-    Arrivals come at `offered` packets per second.
+    """Mean change of a queue law's memory per second by packets, before its limits act: by those
+    that arrive, at `offered` packets per second, or leave, and by its signals.
     """
     law, capacity = link.queue, link.capacity
 
     def change(count: Num, elapsed: Num) -> Any:
-        return law.on_arrival(x, Arrival(count, elapsed, q, capacity))
+        return law.move_memory(x, Arrival(count, elapsed, q, capacity))
 
     per_packet = slope(lambda k: change(k, 0.0), x, q, capacity)
     per_second = slope(lambda k: change(0.0, k), x, q, capacity)
-    return summed(scaled(law.sampling_rate(offered, capacity), per_packet), per_second)
+    deciding = deciding_rate(link, q, offered)
+    moved = summed(scaled(law.sampling_rate(deciding, capacity), per_packet), per_second)
+    if not law.heeds_signals:
+        return moved
+    signals = deciding * _own_signal(link, x, q, offered).either
+    return summed(moved, scaled(signals, law.on_signal(x, Arrival(1.0, 0.0, q, capacity))))
 
 
 def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:
@@ -356,7 +411,9 @@ def _senders(
     for i, flows in enumerate(net.flows):
         s, rtt, law = y.senders[i], round_trip(net, flows, y.queues), flows.window
         window = law.window(s.law)
-        pace = math.prod(past.paces[i]) if net.rates == "self_clocked" else 1.0
+        # packets that wait nowhere would keep their spacing for ever: their rate is smooth
+        clocked = net.rates == "self_clocked" and not flows.passes
+        pace = math.prod(past.paces[i]) if clocked else 1.0
         share = ops.maximum(s.active, SOME_ACTIVE) if flows.traffic.starts else 1.0
         acks = past.acked[i] * pace / share
         carried = acks
@@ -366,7 +423,7 @@ def _senders(
         if net.rates == "mgt":
             growth = sending_rate(flows, s, signal, rtt)
         else:
-            growth = growing_rate(flows, s, signal, acks)
+            growth = growing_rate(flows, s, signal, acks, rtt)
         raw = sender_change(
             flows, s, growth=growth, acks=acks, carried=carried, signal=signal, rtt=rtt,
             ticks=ticks,
@@ -381,7 +438,7 @@ def _senders(
         changes.append(change)
         raws.append(raw_window)
         rate = acks + held
-        if net.rates != "self_clocked":
+        if not clocked:
             rate = share * sending_rate(flows, s, signal, rtt)
         rates.append(rate if mode is None else ops.where(mode == WAITING, 0.0, rate))
     return tuple(changes), tuple(raws), tuple(rates)
@@ -392,13 +449,32 @@ def _offered(net: Network, past: DelayedInputs, rates: tuple) -> list[list[tuple
     offered: list[list[tuple[int, Num]]] = [[] for _ in net.links]
     for i, flows in enumerate(net.flows):
         for j, k in enumerate(flows.route):
-            at_source = j == 0 and flows.access_delay is None
-            flow = flows.n * (rates[i] if at_source else past.arriving[i][j])
-            for met in past.passed[i][j]:  # links before pass on at most their capacity
-                flow = flow * (1 - received(flows, (met.signal,)).drop)
-                flow = flow * ops.minimum(met.pace, _MOST_PACE)
+            flow = flows.n * (rates[i] if is_at_source(flows, j) else past.arriving[i][j])
+            for before, met in zip(flows.route, past.passed[i][j], strict=False):
+                if met is not None:  # links before pass on at most their capacity
+                    flow = flow * kept(flows, met.signal, before)
+                    flow = flow * ops.minimum(met.pace, _MOST_PACE)
             offered[k].append((i, flow))
     return offered
+
+
+def own_share(net: Network, k: int, loads: Iterable[tuple[int, Num]]) -> Num:
+    """Share of link k's capacity that is left for the flows which wait there, under the `loads`
+    (group, packet/s) of all: what the queue beside it leaves, with its own weight at least.
+
+    The state of such a queue is the delay in packets of the whole capacity, of which it has this
+    share.
+    """
+    if all(link.beside != k for link in net.links):
+        return 1.0
+    passing = [over_classes(flow) for i, flow in loads if k in net.flows[i].passes]
+    taken = sum(passing) + cross_beside(net, k)
+    return ops.maximum(1 - taken / net.links[k].capacity, least_share(net, k))
+
+
+def cross_beside(net: Network, k: int) -> Num:
+    """Cross traffic in the queue beside that of link k [packet/s]."""
+    return sum(link.cross for link in net.links if link.beside == k)
 
 
 def _link_flux(
@@ -412,13 +488,13 @@ def _link_flux(
     """Raw and bounded change of queue k per second, that of its law, its signal, its pace."""
     link, q, x = net.links[k], y.queues[k], y.laws[k]
     capacity, mode = link.capacity, None if modes is None else modes.queues[k]
-    offered = link.cross + sum(over_classes(flow) for _, flow in arriving)
+    offered = link.cross + cross_beside(net, k) + sum(over_classes(flow) for _, flow in arriving)
     given = modes.emitted[k] if modes is not None and modes.emitted else None
     early = emit_signal(link, x, q, offered) if given is None else measured(link, q, given)
-    accepted = link.cross * (1 - early.drop)
+    accepted = link.cross * (1 - early.drop) + cross_beside(net, k)
     for i, flow in arriving:
-        accepted = accepted + over_classes(flow * (1 - received(net.flows[i], (early,)).drop))
-    raw = accepted - capacity
+        accepted = accepted + over_classes(flow * kept(net.flows[i], early, k))
+    raw = (accepted - capacity) / own_share(net, k, arriving)
     change = _hold(raw, q, 0.0, link.buffer, mode)
     full = q >= link.buffer if mode is None else mode == HIGH
     share = capacity / ops.maximum(accepted, _SOME_RATE)

@@ -15,11 +15,18 @@ from fluidcc.dde.uniform import Uniform
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import combine, queueing_delay
 from fluidcc.model.advice import advice
-from fluidcc.model.delays import Outputs, State, explicit_delays, path_delay, round_trip
+from fluidcc.model.delays import (
+    Outputs,
+    State,
+    explicit_delays,
+    path_delay,
+    round_trip,
+    signal_age,
+)
 from fluidcc.model.fluid import as_fluid, varies, with_service
 from fluidcc.model.network_mesh import least_rate, uniform_mesh
 from fluidcc.model.network_system import blank, network_system, starts_late
-from fluidcc.model.rates import interpret_signal, known_load, received, starts_slowly
+from fluidcc.model.rates import known_load, link_signal, own_share, received, starts_slowly
 from fluidcc.progress import reporting
 from fluidcc.quantities import about, attributes, full_name
 from fluidcc.result import Result
@@ -236,17 +243,22 @@ def _propagation(net: Network, name: str) -> Floats:
 
 def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     """Numbers of link k, in the order of LinkRun."""
-    link, signal = net.links[k], combine((outputs.signals[k],))
+    link = net.links[k]
     q = jnp.clip(y.queues[k], 0.0, link.buffer)  # cubics between nodes overshoot
-    signal = signal._replace(
-        mark=jnp.clip(signal.mark, 0.0, 1.0), drop=jnp.clip(signal.drop, 0.0, 1.0)
-    )
+    clipped = [
+        s._replace(mark=jnp.clip(s.mark, 0.0, 1.0), drop=jnp.clip(s.drop, 0.0, 1.0))
+        for s in (combine((own,)) for own in outputs.signals)
+    ]
+    signal = clipped[k]
     marked, dropped, quenches = (jnp.asarray(0.0) for _ in range(3))
     offered = jnp.asarray(link.cross, float)
     dropped = link.cross * signal.drop
-    for flows, rate in zip(net.flows, outputs.rates, strict=True):
-        if k in flows.route:
-            seen, sent = interpret_signal(flows, signal), flows.n * jnp.maximum(rate, 0.0)
+    rates = zip(net.flows, outputs.rates, strict=True)
+    loads = [flows.n * jnp.maximum(rate, 0.0) for flows, rate in rates]
+    own = own_share(net, k, enumerate(loads))
+    for flows, sent in zip(net.flows, loads, strict=True):
+        if k in flows.route and k not in flows.passes:
+            seen = link_signal(net, flows, clipped, k)
             offered = offered + jnp.sum(sent)
             marked = marked + jnp.sum(sent * (seen.either - seen.drop))
             dropped = dropped + jnp.sum(sent * seen.drop)
@@ -254,11 +266,21 @@ def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
                 quenches = quenches + jnp.sum(sent * seen.either)
     some = jnp.maximum(offered, 1e-9)
     share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
-    used = jnp.where(q > 0, 1.0, share)
+    used = jnp.where(q > 0, own, share)
     average = link.queue.average(y.laws[k], q)
     shares = (marked / some, dropped / some)
     delay = queueing_delay(q, link.capacity)
-    return q, delay, average, signal.either, *shares, signal.load, offered, quenches, used
+    return (
+        own * q,
+        delay,
+        own * average,
+        signal.either,
+        *shares,
+        signal.load,
+        offered,
+        quenches,
+        used,
+    )
 
 
 def _report_flows(net: Network, i: int, y: State, outputs: Outputs) -> tuple:
@@ -330,7 +352,7 @@ def check_network(net: Network) -> None:
             )
         trips = explicit_delays(net, flows, tuple(0.0 for _ in net.links)).trips
         for k, trip in zip(flows.route, trips, strict=True):
-            if np.min(flows.feedback.age(trip)) <= 0:
+            if np.min(signal_age(flows, net.links[k], trip)) <= 0:
                 raise ValueError(
                     f"flows.{name}.reverse_delay: trajectories need signals that take some time: "
                     "expected a reverse_delay, or an access_delay, above 0 s, got 0 s from "

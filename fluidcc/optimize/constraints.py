@@ -76,6 +76,7 @@ def _close(text: str) -> tuple[str, ...]:
 
 def _bound(net: Network, quantity: Measure, number: str, where: str) -> float:
     """A bound that is given with a unit, such as ``20 ms``."""
+    net = net.by_group
     link = net.link_names.index(quantity.owner) if quantity.kind == "links" else 0
     if quantity.kind == "flows":
         link = net.flows[net.flow_names.index(quantity.owner)].route[0]

@@ -336,7 +336,8 @@ def verify(
     if both is not None:
         wanted = [(goal, None), *((c.measure, c) for c in constraints)]
         known = {m.name for m, _ in wanted}
-        always = [f"links.{n}.{key}" for n in net.link_names for key in ("queue", "utilization")]
+        links = net.by_group.link_names
+        always = [f"links.{n}.{key}" for n in links for key in ("queue", "utilization")]
         wanted += [(measure(net, name), None) for name in always if name not in known]
         checks = [c for c in (_check(net, both, m, bound) for m, bound in wanted) if c is not None]
     return Verification(

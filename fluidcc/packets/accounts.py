@@ -56,6 +56,7 @@ LARGEST = {
     "queue_bytes_max": "largest_bytes",
     "number_in_system_max": "largest_system",
 }
+_OF_A_QUEUE = "area", "squares", "bytes_area", "bytes_squares", "waiting_idle"
 # of a flow; its whole state is four times as large
 _ACCOUNTS: list[str] = [
     "window_time", "window_acks", "rtt_sum", "delay_sum", "delay_squares", "ipdv_sum", "ipdv_count",
@@ -71,7 +72,7 @@ class Snapshot(NamedTuple):
     ports: np.ndarray
     flows: np.ndarray
     voices: np.ndarray
-    classes: np.ndarray
+    used: dict[int, float]  # time in which calls with a queue of their own were sent [s], by link
     sources: np.ndarray
     histograms: np.ndarray
     delays: np.ndarray
@@ -85,23 +86,42 @@ def snapshot(simulation: Simulation, time: float) -> Snapshot:
 
     Accounts are brought up to the time in the copy alone: rounding does not depend on such times.
     """
-    moved = simulation.ports, simulation.flows, simulation.classes, simulation.voices
+    moved = simulation.ports, simulation.flows, simulation.voices
     before = [records.copy() for records in moved]
     entry_points()[1](simulation.address, time)
-    links = simulation.ports[: len(simulation.plan.net.links)]
-    ports, flows = links.copy(), repack_fields(simulation.flows[_ACCOUNTS])
-    voices, classes = simulation.voices.copy(), simulation.classes.copy()
+    ports, flows = _of_links(simulation, time), repack_fields(simulation.flows[_ACCOUNTS])
+    voices = simulation.voices.copy()
+    used = {k: time - float(simulation.ports["idle"][p]) for k, p in simulation.voice_ports.items()}
     for records, kept in zip(moved, before, strict=True):
         records[...] = kept
-    links["largest"] = links["count"]
-    links["largest_bytes"] = links["bytes"]
-    links["largest_system"] = links["count"] + links["busy"]
+    queues = simulation.ports
+    queues["largest"] = queues["count"]
+    queues["largest_bytes"] = queues["bytes"]
+    queues["largest_system"] = queues["count"] + queues["busy"]
     others = (
         simulation.sources, simulation.histograms, simulation.delays, simulation.rtts,
         ports["arrivals"][:, None] if len(simulation.groups) == 1 else simulation.arrivals,
     )  # fmt: skip
     copies = (accounts.copy() for accounts in others)
-    return Snapshot(time, ports, flows, voices, classes, *copies, delivered=delivered(simulation))
+    return Snapshot(time, ports, flows, voices, used, *copies, delivered=delivered(simulation))
+
+
+def _of_links(simulation: Simulation, time: float) -> np.ndarray:
+    """Accounts of the links at a time: of several queues of a link the means of what they hold, the
+    largest, and the sums of what they count and of the time in which they are served.
+    """
+    ports, count = simulation.ports, len(simulation.plan.net.links)
+    links = ports[:count].copy()
+    for k in range(count):
+        if len(own := simulation.queues(k)) > 1:
+            for name in _OF_A_QUEUE:
+                links[name][k] = ports[name][own].mean()
+            for name in LARGEST.values():
+                links[name][k] = ports[name][own].max()
+            for name in ("arrivals", "departures", "drops", "marks", "delay_sum"):
+                links[name][k] = ports[name][own].sum()
+            links["idle"][k] = time - (time - ports["idle"][own]).sum()
+    return links
 
 
 def delivered(simulation: Simulation) -> np.ndarray:
@@ -157,19 +177,20 @@ def _percentiles(name: str, counts: np.ndarray) -> dict[str, float]:
     return {f"{name}_{key}": float(value) for key, value in zip(PERCENTILES, found, strict=True)}
 
 
-def _link(before: Any, after: Any, span: float) -> dict[str, Any]:
+def _link(before: Any, after: Any, span: float, queues: int) -> dict[str, Any]:
     def grown(name: str) -> float:
         return float(after[name] - before[name])
 
     idle, area, squares = grown("idle") / span, grown("area") / span, grown("squares") / span
     busy = 1.0 - idle
-    system, in_bytes = area + busy, grown("bytes_area") / span
+    served = busy / queues  # each of them
+    system, in_bytes = area + served, grown("bytes_area") / span
     variance = _variance(area, squares)
-    # squares of n + 1 while busy; else packets wait only while the second class is served
+    # squares of n + 1 while busy; else packets wait only while another port sends
     waiting = area - grown("waiting_idle") / span
-    system_variance = _variance(system, squares + 2 * waiting + busy)
+    system_variance = _variance(system, squares + 2 * waiting + served)
     return {
-        "utilization": busy,
+        "utilization": served * int(after["shares"]),
         "queue_mean": area,
         "queue_var": variance,
         "queue_cov": _cov(variance, area),
@@ -284,15 +305,14 @@ def _voice(
 def _voices(
     plan: Plan, before: Snapshot, after: Snapshot
 ) -> Iterator[tuple[int, float, dict[str, float]]]:
-    """Links that carry voice: the share of time that its own class uses, and its metrics."""
-    span, voice, second = after.time - before.time, 0, 0
+    """Links that carry voice: the share of time that its own queue uses, and its metrics."""
+    span, voice = after.time - before.time, 0
     for k, traffic in enumerate(plan.background, start=len(plan.flows)):
         if traffic.voice is None:
             continue
         used = 0.0
         if traffic.has_own_class:
-            used = float(after.classes[second]["used"] - before.classes[second]["used"]) / span
-            second += 1
+            used = (after.used[traffic.link] - before.used[traffic.link]) / span
         flow, calls = (before.flows[k], after.flows[k]), (before.voices[voice], after.voices[voice])
         voice += 1
         yield traffic.link, used, _voice(traffic, flow, calls, span)
@@ -303,7 +323,8 @@ def metrics(plan: Plan, snapshots: Sequence[Snapshot]) -> Metrics:
     before, after = snapshots[0], snapshots[-1]
     links, flows = {}, {}
     for k, name in enumerate(plan.net.link_names):
-        links[name] = _link(before.ports[k], after.ports[k], after.time - before.time) | {
+        span, queues = after.time - before.time, plan.queues(k)
+        links[name] = _link(before.ports[k], after.ports[k], span, queues) | {
             metric: float(max(s.ports[k][field] for s in snapshots[1:]))
             for metric, field in LARGEST.items()
         }
@@ -331,8 +352,10 @@ def over_route(plan: Plan, group: int, links: Mapping[str, Any]) -> dict[str, fl
 
 
 def _passing(plan: Plan, link: int) -> list[str]:
-    """Groups whose data pass a link."""
-    return [n for n, g in zip(plan.net.flow_names, plan.net.flows, strict=True) if link in g.route]
+    """Groups whose data pass a link, with those that a fair link serves in turn with them."""
+    net = plan.net
+    links = set(net.served_with(link)) if net.links[link].fair else {link}
+    return [n for n, g in zip(net.flow_names, net.flows, strict=True) if links & set(g.route)]
 
 
 Series = Mapping[str, np.ndarray]
@@ -403,26 +426,25 @@ class Sampler:
         self._bits = np.repeat(bits, list(map(len, members)))
         most = [plan.groups[f.group].max_window for f in plan.flows]
         self._most = np.array(most)[self._flows]
-        self._second = [traffic.link for traffic in plan.background if traffic.has_own_class]
 
     def take(self, time: float) -> None:
         """Take the next sample, at `time`."""
         simulation, starts = self._simulation, self._starts
-        ports = simulation.ports[: len(simulation.law_states)]
-        since = time - ports["changed"]
-        used = time - ports["idle"] - np.where(ports["busy"] == 0, since, 0.0)
-        for second, link in zip(simulation.classes, self._second, strict=True):
-            used[link] += second["used"] + second["busy"] * since[link]
+        ports, each = simulation.ports, simulation.of_links
+        idle = ports["idle"] + np.where(ports["busy"] == 0, time - ports["changed"], 0.0)
+        used = each((time - idle) * ports["shares"], mean=True)
+        for link, port in simulation.voice_ports.items():
+            used[link] += time - idle[port]
         flows, own = simulation.flows, self._flows
         started = flows["started"][own] == 1
         windows = np.where(started, np.minimum(flows["window"][own], self._most), 0.0)
         found = {
-            "queue": ports["count"],
-            "bytes": ports["bytes"],
-            "system": ports["count"] + ports["busy"],
+            "queue": each(ports["count"], mean=True),
+            "bytes": each(ports["bytes"], mean=True),
+            "system": each(ports["count"] + ports["busy"], mean=True),
             "used": used,
-            "drops": ports["drops"],
-            "marks": ports["marks"],
+            "drops": each(ports["drops"]),
+            "marks": each(ports["marks"]),
             "window": np.add.reduceat(windows, starts),
             "open": np.add.reduceat(started.astype(float), starts),
             "acked": np.add.reduceat(delivered(simulation)[own], starts),

@@ -14,7 +14,7 @@ from fluidcc.packets.engine.calendar import tournament
 from fluidcc.packets.engine.streams import stream_key, uniform
 from fluidcc.packets.hooks import law_hooks, numbers_of, part_addresses, window_memory
 from fluidcc.packets.initial import Initial, put_acks
-from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan
+from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan, smallest_window
 from fluidcc.packets.routes import Background, Fields, Routes, Timed, Transfers
 from fluidcc.programs import leaves
 from fluidcc.scenario.network import repeated
@@ -79,7 +79,8 @@ class Simulation:
         self._initial = initial
         self._keep: list[np.ndarray] = []
         self._array = functools.partial(_hold, self._keep)  # a bound method would be a cycle
-        self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link
+        self.queue_laws: list[AbstractQueueLaw] = []  # that packets meet, link by link; if a link
+        # has several queues, that of the first
         self.law_states: list[np.ndarray] = []  # of these
         self.delays = np.zeros((len(plan.net.links), r.DELAY_SIZE), np.uint32)  # in queues
         self.rtts = np.zeros((len(plan.groups), r.DELAY_SIZE), np.uint32)
@@ -97,8 +98,11 @@ class Simulation:
         self.groups = _records(r.GROUP_RECORD, groups + self._background.groups)
         self.flows = np.concatenate([flows, _records(r.FLOW_RECORD, self._background.flows)])
         self.ports = _records(r.PORT_RECORD, self._routes.ports)  # those of links first
+        self.transmitters = self._transmitters()
+        kinds = self._routes.kinds
+        self.voice_ports = {k: kinds[entity][1] for k, entity in self._routes.voices.items()}
         self.arrivals = np.zeros((len(plan.net.links), len(self.groups)), np.int64)
-        self.classes, self.histograms = self._background.classes, self._transfers.histograms
+        self.histograms = self._transfers.histograms
         sizes = self._sizes(scale, pool)
         try:
             self.state = self._simulation(*sizes)
@@ -106,6 +110,19 @@ class Simulation:
             self.close()  # others wait, and the error's traceback keeps this
             raise
         self._keep.append(self.state)
+
+    def of_links(self, values: np.ndarray, *, mean: bool = False) -> np.ndarray:
+        """Values of the links from those of ports: over several queues of a link the sum, or the
+        mean.
+        """
+        found = np.array(values[: len(self.plan.net.links)], float)
+        for k, own in self._routes.queues.items():
+            found[k] = values[own].mean() if mean else values[own].sum()
+        return found
+
+    def queues(self, link: int) -> list[int]:
+        """Numbers of the ports of a link, one for each of its queues."""
+        return self._routes.queues.get(link, [link])
 
     @property
     def address(self) -> int:
@@ -119,7 +136,7 @@ class Simulation:
 
     def _moving(self) -> Iterator[np.ndarray]:
         """All numbers of the run but addresses, the parameters of laws, and those of a trace."""
-        for array in (*self._keep, self.classes):
+        for array in (*self._keep, self.transmitters):
             if fields := array.dtype.names:
                 own = r.ADDRESSES[array.dtype] | _OF_TRACES
                 yield from (array[name] for name in fields if name not in own)
@@ -145,6 +162,15 @@ class Simulation:
         for name in ("window", "ssthresh"):
             self.flows[f"traced_{name}"][started] = self.flows[name][started]
 
+    def _transmitters(self) -> np.ndarray:
+        """Records of the transmitters of several ports, which get their addresses."""
+        out = np.zeros(len(self._routes.shared), r.TRANSMITTER_RECORD)
+        for number, chain in enumerate(self._routes.shared):
+            out["first"][number] = chain[0]
+            self.ports["transmitter"][chain] = out[number:].ctypes.data
+            self.ports["sibling"][chain] = [*chain[1:], -1]
+        return out
+
     def home(self, flow: int) -> int:
         """The entity of the last wire to the sender of a flow."""
         entity = self._routes.returns[flow]
@@ -167,8 +193,8 @@ class Simulation:
         count, step = int(self.state["ended_count"][0]), int(self.state["ended_step"][0])
         return self._ended[: -(-count // step)].copy(), step
 
-    def _link_port(self, routes: Routes, k: int) -> int:
-        """The port of link `k`, with its timer; its entity."""
+    def _link_port(self, routes: Routes, k: int, j: int) -> int:
+        """The port of queue `j` of link `k`, with its timer; its entity."""
         link = self.plan.net.links[k]
         unit, capacity = float(link.packet_size), float(link.capacity)
         law = link.queue.in_packets(float(link.buffer))
@@ -184,9 +210,9 @@ class Simulation:
                 f"links.{self.plan.net.link_names[k]}.queue: expected at least {_SHORTEST_TICK:g} "
                 f"s between ticks, got {(shortest + longest) / 2:g}"
             )
-        size = len(law.states)
-        self.queue_laws.append(law)
-        self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + size])
+        if j == 0:
+            self.queue_laws.append(law)
+            self.law_states.append(hooks.block[r.Q_STATE : r.Q_STATE + len(law.states)])
         limit = min(float(link.buffer) * (unit if by_bytes else 1.0), r.NEVER)
         port = len(routes.ports)
         timer = routes.add(r.QUEUE_TIMER, port) if ticks else 0
@@ -209,9 +235,9 @@ class Simulation:
             loads=law.loads,
             link=k,
             marks_transmitted=late and hooks.addresses["signal"] != 0,
-            key=stream_key(self.seed, "queue", k),
+            key=stream_key(self.seed, "queue", k + (j << 32)),
             random_loss=link.random_loss or 0.0,
-            loss_key=stream_key(self.seed, "loss", k),
+            loss_key=stream_key(self.seed, "loss", k + (j << 32)),
         )
 
     # senders
@@ -231,14 +257,12 @@ class Simulation:
         fields = {name: fields[name] for name in r.GROUP_RECORD.names or () if name in fields}
         for kind, own in hooks.items():
             fields |= own.addresses | {f"{kind}_block": self._array(own.block)}
-        by_floor = fields["ready"] == 0 or fields["slow_start"] != 0
         recovery = law.recovery if options.recovery == "law" else options.recovery
         return fields | {
             "memory": self._array(np.array(memory, dtype=np.float64)),
             "states": len(memory),
             "receiver_window": min(group.max_window, 1e9),
-            # a law that reacts to every mark has no slow start to lift a window below its floor
-            "floor": float(law.min_window) if by_floor or law.min_window > 1 else 0.0,
+            "floor": smallest_window(flows),
             "size": group.size,
             "newreno": recovery == "newreno",
             "sack": recovery == "sack",

@@ -9,7 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import sympy as sp
 
-from fluidcc.laws.law import AbstractEstimator, AbstractQueueLaw, AbstractWindowLaw, Law, Signal
+from fluidcc.laws.law import (
+    AbstractEstimator,
+    AbstractQueueLaw,
+    AbstractWindowLaw,
+    Arrival,
+    Law,
+    Signal,
+    queueing_delay,
+)
 from fluidcc.laws.symbolic import Rule, rule
 from fluidcc.packets.engine import records
 from fluidcc.packets.hooks import KINDS, numbers_of
@@ -63,25 +71,47 @@ def _within(law: AbstractQueueLaw, after: dict[int, sp.Expr]) -> dict[int, sp.Ex
     return out
 
 
+def _measured(found: Rule) -> Rule:
+    """The rule of a queue law at an event at which no packet leaves: the sojourn is the queue over
+    the link's rate.
+    """
+    seen = Arrival(*found.event[: len(Arrival._fields)])
+    delay = {seen.sojourn: queueing_delay(seen.queue, seen.capacity)}
+    return found._replace(results=tuple(sp.sympify(e).xreplace(delay) for e in found.results))
+
+
 def _write_queue(law: AbstractQueueLaw) -> str:
-    """Hooks of a queue law; none for a law that never signals and has no state."""
+    """Hooks of a queue law; none for a law that never signals and has no state.
+
+    A law that decides as packets leave has `depart` alone, in the place of `arrive` and the two
+    hooks that others need.
+    """
     r = records
-    update, signal, chance = (rule(law, m) for m in ("on_arrival", "signal", "gap_probability"))
-    event = (r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE)
+    methods = (law.packet_rule, "on_signal", "signal", "gap_probability")
+    rules = [rule(law, m) for m in methods]
+    update, signalled, signal, chance = rules if law.at_departure else map(_measured, rules)
+    event = (r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE, r.Q_SOJOURN)
     slots = dict(zip(update.event, event, strict=True))
     slots[chance.event[-1]] = r.Q_GAP
     slots |= _slots(r.Q_STATE, *update.state, *update.parameters)
+    count = update.event[0]
     after = _within(law, _after(update, slots))
-    single = {k: _one(e, update.event[0]) for k, e in after.items()}
+    single = {k: _one(e, count) for k, e in after.items()}
     own = Signal(*signal.results)
     signals = {r.Q_MARK: own.mark, r.Q_DROP: own.drop, r.Q_CHANCE: chance.results[0]}
     if law.loads:
         signals[r.Q_LOAD] = own.load
     if not update.state and all(e.is_zero for e in signals.values()):
         return ""
-    written = _lines({k: _one(e, update.event[0]) for k, e in signals.items()}, slots)
-    text = _function("update", _lines(after, slots)) + _function("signal", written)
-    text += _function("arrive", _lines(single, slots), written)
+    written = _lines({k: _one(e, count) for k, e in signals.items()}, slots)
+    if law.at_departure:
+        text = _function("depart", _lines(single, slots), written)
+    else:
+        text = _function("update", _lines(after, slots)) + _function("signal", written)
+        text += _function("arrive", _lines(single, slots), written)
+    if law.heeds_signals:
+        after = {k: _one(e, count) for k, e in _after(signalled, slots).items()}
+        text += _function("signalled", _lines(after, slots))
     if law.period() is not None:
         tick = rule(law, "on_tick")
         after = _after(tick, slots) | {r.Q_CHANGED: _moved(tick)}
@@ -108,7 +138,8 @@ def _write_window(law: AbstractWindowLaw) -> str:
             after[r.W_CHANGED] = _one(_moved(found), found.event[0])
         if method in ("on_ack", "on_mark", "on_loss") or not all(e.is_zero for e in found.results):
             text += _function(method, _lines(after, slots))
-    for method, slot in (("period", r.W_PERIOD), ("slow_start", r.W_SLOW)):
+    answers = {"period": r.W_PERIOD, "slow_start": r.W_SLOW, "rounds": r.W_ROUNDS}
+    for method, slot in answers.items():
         found = rule(law, method)
         if found.results and found.results[0] != 1:
             text += _function(method, _lines({slot: found.results[0]}, _window_slots(found)))

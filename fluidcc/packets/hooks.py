@@ -74,12 +74,14 @@ _HEAD = '"""Generated from the rules of a law."""\nimport math\n\n'
 _HEAD += "from fluidcc.packets.hooks import hook\n"
 # hooks of each kind of law, and where in the block the state and the parameters begin
 KINDS: dict[str, tuple[tuple[str, ...], int]] = {
-    # count packets that found a queue; one packet: update the state, then signal; mark, drop and
-    # chance in the present state; change by a tick, and its size
-    "queue": (("update", "arrive", "signal", "tick"), r.Q_STATE),
-    # the last two: time to the next tick, whether there is slow start, if that is not always so
+    # count packets that found a queue; one that arrives, or leaves: update the state, then signal;
+    # mark, drop and chance in the present state; change by a signal, and by a tick, and its size
+    "queue": (("update", "arrive", "depart", "signal", "signalled", "tick"), r.Q_STATE),
+    # the last three: time to the next tick, whether there is slow start, and rounds in a round
+    # trip, if these are not always 1
     "window": (
-        ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "period", "slow_start"), r.W_STATE,
+        ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "period", "slow_start", "rounds"),
+        r.W_STATE,
     ),
     "reaction": (("ready", "growing"), r.R_RESULT + 1),  # none for those that are always so
     "marking": (("marking",), r.M_PROBABILITY + 1),
@@ -280,8 +282,12 @@ def _needed(kinds: Iterable[int], groups: np.ndarray, ports: np.ndarray) -> Iter
             yield from parts
     if np.isin(groups["moment"], (r.DEPARTURE, r.TRANSMITTED)).any():
         yield "mark_departure"
-    if (ports["second_class"] != 0).any():
-        yield from ("serve_fairly", "arrive_second")
+    if (ports["depart"] != 0).any():
+        yield "judge_heads"
+    if (ports["transmitter"] != 0).any():
+        yield "serve_fairly"
+    if (ports["coupled"] >= 0).any():
+        yield "mark_coupled"
 
 
 def part_addresses(kinds: Iterable[int], groups: np.ndarray, ports: np.ndarray) -> dict[str, int]:

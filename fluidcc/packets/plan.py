@@ -6,6 +6,7 @@ the rest of the round trip is the path of the ACKs. If they pass links, the send
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -18,6 +19,7 @@ from fluidcc.laws.law import (
     Arrival,
     MarkingPoint,
     Signal,
+    Since,
 )
 from fluidcc.laws.voice import Voice
 from fluidcc.scenario.network import (
@@ -108,12 +110,13 @@ class SourcePlan:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """All groups and flows of a network.
+    """All groups and flows of a network; `net` is the one `given`, by group on fair links.
 
     Flows of open sources, and of requests, follow all others. Groups of requests follow those of
     the network.
     """
 
+    given: Network
     net: Network
     groups: tuple[GroupPlan, ...]
     flows: tuple[FlowPlan, ...]
@@ -121,16 +124,41 @@ class Plan:
     sources: tuple[SourcePlan, ...] = ()
     scale: int = 1  # of the number of flows of open sources
 
+    def crossing(self, link: int) -> tuple[int, ...]:
+        """Numbers of the flows whose packets or acknowledgements cross a link."""
+        return tuple(k for k, flow in enumerate(self.flows) if link in flow.route + flow.back)
+
+    def queues(self, link: int) -> int:
+        """Number of queues of a link."""
+        return max(len(self.crossing(link)), 1) if self.net.links[link].fair else 1
+
     def scaled(self, scale: int) -> "Plan":
         """The plan with `scale` times the flows for transfers of open sources, or the most."""
         opened = scale > 1 and any(group.flows.traffic.open for group in self.groups)
-        return plan(self.net, scale) if opened else self
+        return plan(self.given, scale) if opened else self
 
     def members(self, group: int) -> tuple[np.ndarray, ...]:
         """Numbers of the flows of a group: one array for each flow, or each open source."""
         if self.groups[group].flows.traffic.open:
             return tuple(np.array(s.flows) for s in self.sources if s.group == group)
         return tuple(np.array([k]) for k, f in enumerate(self.flows) if f.group == group)
+
+
+def is_gated(flows: Flows) -> bool:
+    """Whether the reaction lets some signals pass only."""
+    cases = itertools.product((0.0, 1e9), (0.0, 1.0), (0.0, 1.0))
+    return any(float(flows.reaction.ready(Since(t, 1.0, w, d))) == 0 for t, w, d in cases)
+
+
+def smallest_window(flows: Flows) -> float:
+    """Smallest window after a cut: below 1, a sender waits for its timer. RFC 3168, 6.1.2.
+
+    A law that reacts to every mark, or that has no slow start, keeps to its own least window.
+    """
+    law = flows.window
+    always = all(float(law.slow_start(law.start(w))) == 1 for w in (1.0, 9.0)) and not law.loads
+    least = float(law.min_window)
+    return 0.0 if is_gated(flows) and always and least <= 1 else least
 
 
 def _by_rate(law: AbstractQueueLaw) -> bool:
@@ -163,6 +191,11 @@ def _on_arrival(flows: Flows, law: AbstractQueueLaw) -> Iterator[tuple[str, str]
 
 def _flows(flows: Flows, links: tuple[Link, ...]) -> Iterator[tuple[str, str]]:
     law = flows.window
+    if flows.feedback.marking_point is MarkingPoint.REVERSE:
+        for queue in (links[k].queue for k in flows.route):
+            if queue.at_departure:
+                own = f"{flows.feedback.name} {flows.feedback.marking_point.value}"
+                yield "feedback", f"{queue.name} decides as data packets leave the queue, {own}"
     if law.recovery not in RECOVERIES and sender_options(flows.sender).recovery == "law":
         known = " or ".join(f'"{name}"' for name in RECOVERIES)
         yield "window", f"{law.name} recovers by {law.recovery}; set sender.recovery = {known}"
@@ -170,6 +203,8 @@ def _flows(flows: Flows, links: tuple[Link, ...]) -> Iterator[tuple[str, str]]:
     for queue in (links[k].queue for k in flows.route + requests):
         if _by_rate(queue):
             yield from _on_arrival(flows, queue)
+    if flows.traffic.open and any(links[k].fair for k in flows.route + flows.reverse_route):
+        yield "traffic", "files that come by themselves have no queue of their own on a fair link"
 
 
 def _refusals(net: Network) -> list[str]:
@@ -437,6 +472,7 @@ def plan(net: Network, scale: int = 1) -> Plan:
     `scale` multiplies the number of transfers that open sources may have under way.
     """
     require_network(net)
+    given, net = net, net.by_group
     if refused := _refusals(net):
         raise PacketError(f"not simulated packet by packet: {'; '.join(refused)}")
     groups = [_group(net, k) for k in range(len(net.flows))]
@@ -448,6 +484,6 @@ def plan(net: Network, scale: int = 1) -> Plan:
     for k in (k for k, opened in enumerate(kinds) if opened):
         layout.opened(k, scale)
     return Plan(
-        net, tuple(layout.groups), tuple(layout.flows), tuple(_background(net)),
+        given, net, tuple(layout.groups), tuple(layout.flows), tuple(_background(net)),
         tuple(layout.sources), scale,
     )  # fmt: skip

@@ -32,11 +32,15 @@ class Routes:
 
     `table[flow, hop]` is the entity that a packet of the flow comes to next, RECEIVER at the end of
     its path; after it the path of ACKs through links, then the paths of source quenches.
+    `link_port(routes, k, j)` adds the port of queue j of link k, all of a fair link but the first
+    after those of links; `queues` has the ports of links with several.
     `quenches[flow, hop]` is where in this row the path of a quench begins. `returns` and `tails`
     are, per flow, the wire that leaves the receiver and the delay [s] folded into its entrance.
     """
 
-    def __init__(self, plan: Plan, elide: bool, link_port: Callable[["Routes", int], int]) -> None:
+    def __init__(
+        self, plan: Plan, elide: bool, link_port: Callable[["Routes", int, int], int]
+    ) -> None:
         self._plan, self._elide = plan, elide
         feedback = [group.flows.feedback for group in plan.groups]
         self._source_quench = [each.quench for each in feedback]
@@ -49,15 +53,23 @@ class Routes:
         self.wires: list[Fields] = []
         self.ports: list[Fields] = []
         links = plan.net.links
-        self._links = [link_port(self, k) for k in range(len(links))]
+        self.shared: list[list[int]] = []  # ports of one transmitter
+        self._links = [link_port(self, k, 0) for k in range(len(links))]
+        self.queues: dict[int, list[int]] = {}
+        self._own: dict[tuple[int, int], int] = {}  # entities of queues by link and flow
+        self._share_links()
+        self._share_fairly(link_port)
+        self.voices = {b.link: self._voice_port(b) for b in plan.background if b.has_own_class}
         access = self._access()
         self._ahead = [self.wire(delay) for delay in self._delays]
         self.of_link = [[self.kinds[wire][1]] for wire in self._ahead]  # wires with its delay
-        self._shared: dict[Any, int] = {}
+        self._made: dict[Any, int] = {}
         self.returns: list[int] = []
         self.tails: list[float] = []
         rows = [self._row(k, flow, access[k]) for k, flow in enumerate(plan.flows)]
-        rows += [([self._links[traffic.link], r.LINK_END], {}) for traffic in plan.background]
+        for traffic in plan.background:
+            own = self.voices if traffic.has_own_class else self._links
+            rows.append(([own[traffic.link], r.LINK_END], {}))
         self.hops = 1 + max(len(row) for row, _ in rows)
         self.table = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
         self.quenches = np.full((len(rows), self.hops), r.RECEIVER, np.int32)
@@ -82,16 +94,73 @@ class Routes:
 
     def port(self, **fields: Any) -> int:
         """Add a port; its entity."""
-        self.ports.append({"limit": r.NEVER, "unit": 1.0, "capacity": 1.0, "link": -1} | fields)
-        return self.add(r.PORT, len(self.ports) - 1)
+        entity = self.add(r.PORT, len(self.ports))
+        usual = {"limit": r.NEVER, "unit": 1.0, "capacity": 1.0}
+        usual |= dict.fromkeys(("link", "sibling", "coupled"), -1) | {"shares": 1}
+        self.ports.append(usual | {"entity": entity} | fields)
+        return entity
+
+    def _share_links(self) -> None:
+        """Let the queues beside others share their transmitters, and hear their marks."""
+        for k, link in enumerate(self._plan.net.links):
+            if link.beside is None or link.fair:
+                continue
+            own, other = (self.kinds[self._links[j]][1] for j in (k, link.beside))
+            assert link.weight is not None
+            self.ports[own]["weight"] = weight = float(link.weight)
+            self.ports[other]["weight"] = 1 - weight
+            if self.ports[other]["signal"]:
+                self.ports[own]["coupled"] = other
+            self.shared.append([own, other])
+
+    def _share_fairly(self, link_port: Callable[["Routes", int, int], int]) -> None:
+        """Give each flow that crosses a fair link a port of its own, all of one transmitter."""
+        net, ports = self._plan.net, self.ports
+        fair = [k for k, link in enumerate(net.links) if link.fair]
+        for first in (k for k in fair if net.links[k].beside is None):
+            together = []
+            for k in net.served_with(first):
+                crossing = self._plan.crossing(k)
+                more = range(1, len(crossing))
+                entities = [self._links[k], *(link_port(self, k, j) for j in more)]
+                self._own |= {(k, flow): e for flow, e in zip(crossing, entities, strict=False)}
+                self.queues[k] = [self.kinds[entity][1] for entity in entities]
+                together += self.queues[k]
+            for port in together:
+                ports[port] |= {
+                    "weight": 1.0, "shares": len(together),
+                    "capacity": ports[port]["capacity"] / len(together),
+                }  # fmt: skip
+            if len(together) > 1:
+                self.shared.append(together)
+
+    def _queue(self, k: int, flow: int) -> int:
+        """The entity of the port at which flow `flow` waits for link `k`."""
+        return self._own.get((k, flow), self._links[k])
+
+    def _voice_port(self, traffic: BackgroundPlan) -> int:
+        """The port of calls with a queue of their own, beside that of their link; its entity."""
+        link, voice = self._plan.net.links[traffic.link], traffic.voice
+        assert voice is not None
+        share, rate = float(voice.share), float(link.capacity) * float(link.packet_size)
+        most = min(float(voice.drain) * share * rate, r.NEVER) // traffic.size
+        number = self.kinds[self._links[traffic.link]][1]
+        port = self.ports[number]
+        port["weight"] = 1 - share
+        self.shared.append([len(self.ports), number])
+        return self.port(
+            rate=rate, capacity=port["capacity"], limit=max(most, 1) * traffic.size, by_bytes=True,
+            weight=share, link=traffic.link, random_loss=port["random_loss"],
+            loss_key=port["loss_key"] ^ 1,
+        )  # fmt: skip
 
     def _share(self, key: Any, make: Callable[[], int]) -> int:
         """The entity that flows share under elision, by `key`; a new one each time for None."""
         if key is None:
             return make()
-        if key not in self._shared:
-            self._shared[key] = make()
-        return self._shared[key]
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def _access(self) -> list[list[int]]:
         """Entities between each source and its first link."""
@@ -112,7 +181,7 @@ class Routes:
         path, hops = list(access), []
         for link in flow.route:
             hops.append(len(path))
-            path += [self._links[link], self._ahead[link]]
+            path += [self._queue(link, k), self._ahead[link]]
         folded = self._elide and not self._needs_arrivals(flow)
         if folded:
             path.pop()
@@ -121,7 +190,7 @@ class Routes:
         if not self._source_quench[flow.group]:
             hops = []
         if flow.back:
-            return path, self._back(flow, path, hops)
+            return path, self._back(k, flow, path, hops)
         starts = {}
         for hop, delay in zip(hops, flow.quench_delays, strict=False):
             starts[hop] = len(path)
@@ -137,11 +206,11 @@ class Routes:
         changes = any(change.delay is not None for change in last.schedule)
         return changes or self._plan.groups[flow.group].options.delayed_acks
 
-    def _back(self, flow: FlowPlan, path: list[int], hops: list[int]) -> dict[int, int]:
+    def _back(self, k: int, flow: FlowPlan, path: list[int], hops: list[int]) -> dict[int, int]:
         """Extend a row by the paths back through links: of ACKs, and of quenches at each hop."""
         self.returns.append(self.wire(flow.return_delay))
         for j, link in enumerate(flow.back):
-            path += [self._links[link], self._to_router(flow, j)]
+            path += [self._queue(link, k), self._to_router(k, flow, j)]
         path.append(self._home(flow.home_delay, r.ACK_WIRE))
         starts = {}
         for j, hop in enumerate(hops):
@@ -150,11 +219,11 @@ class Routes:
             if left:
                 path.append(self.wire(0.0))
             for link in left:
-                path += [self._links[link], self._ahead[link]]
+                path += [self._queue(link, k), self._ahead[link]]
             path.append(self._home(flow.home_delay, r.QUENCH_WIRE))
         return starts
 
-    def _to_router(self, flow: FlowPlan, j: int) -> int:
+    def _to_router(self, k: int, flow: FlowPlan, j: int) -> int:
         """Wire after link `j` of the path back, with the router at its end if that rewrites ACKs.
 
         It is the router in whose queue the data of the flow wait, the last of the route first.
@@ -162,7 +231,7 @@ class Routes:
         link = flow.back[j]
         if not self._rewrites[flow.group]:
             return self._ahead[link]
-        port = self.kinds[self._links[flow.route[len(flow.route) - 1 - j]]][1]
+        port = self.kinds[self._queue(flow.route[len(flow.route) - 1 - j], k)][1]
         if not self.ports[port]["signal"]:
             return self._ahead[link]
         delay = self._delays[link]
@@ -181,7 +250,7 @@ class Routes:
 
     def _past_routers(self, k: int, flow: FlowPlan) -> int:
         """First wire from the receiver to the sender, past the routers that rewrite ACKs."""
-        passed = self._rewriters(flow)
+        passed = self._rewriters(k, flow)
         key = (flow.return_delay, self.tails[k], passed) if self._elide else None
 
         def make() -> int:
@@ -194,11 +263,11 @@ class Routes:
 
         return self._share(key, make)
 
-    def _rewriters(self, flow: FlowPlan) -> tuple[tuple[float, int], ...]:
+    def _rewriters(self, k: int, flow: FlowPlan) -> tuple[tuple[float, int], ...]:
         """Distances from the sender [s] and ports of the routers that rewrite a flow's ACKs."""
         if not self._rewrites[flow.group]:
             return ()
-        indices = [self.kinds[self._links[link]][1] for link in flow.route]
+        indices = [self.kinds[self._queue(link, k)][1] for link in flow.route]
         pairs = zip(flow.quench_delays, indices, strict=True)
         return tuple((delay, port) for delay, port in pairs if self.ports[port]["signal"])
 
@@ -303,8 +372,6 @@ class Background:
         self.calls = np.zeros(0, r.CALL_RECORD)
         self.times: dict[int, float] = {}
         self.packets = 0
-        self.classes = np.zeros(sum(b.has_own_class for b in plan.background), r.CLASS_RECORD)
-        classes = iter(range(len(self.classes)))
         for traffic in plan.background:
             like = _SIGNALS if traffic.group is None else groups[traffic.group]
             self._flow(traffic, {name: like[name] for name in _SIGNALS})
@@ -312,8 +379,6 @@ class Background:
                 self._cross(traffic)
                 continue
             self._voice(traffic, traffic.voice)
-            if traffic.has_own_class:
-                self._class(next(classes), traffic, traffic.voice)
 
     def _flow(self, traffic: BackgroundPlan, signals: Fields) -> None:
         """The flow that stands for all packets of some traffic, and its group."""
@@ -322,8 +387,11 @@ class Background:
         group = len(self._plan.groups) + len(self.groups) - 1
         self.flows.append({"group": group, "tail_delay": float(link.delay)})
         self._number = len(self._plan.flows) + len(self.flows) - 1
-        if not traffic.has_own_class:
-            self.packets += 64 + int(self._scale * min(float(link.buffer), UNBOUNDED))
+        room = float(link.buffer)
+        if traffic.has_own_class:
+            port = self._routes.kinds[self._routes.voices[traffic.link]][1]
+            room = self._routes.ports[port]["limit"] / traffic.size
+        self.packets += 64 + int(self._scale * min(room, UNBOUNDED))
 
     def _cross(self, traffic: BackgroundPlan) -> None:
         link = self._plan.net.links[traffic.link]
@@ -374,23 +442,12 @@ class Background:
                 "call_key": stream_key(self._seed, "call", traffic.link),
                 "flow": self._number,
                 "size": traffic.size,
-                "flags": r.ECT | (r.SECOND_CLASS if traffic.has_own_class else 0),
+                "flags": r.ECT,
                 "most": int(min(most, 2**31 - 1)),
                 "present": present,
                 "free": first + present if present < records else -1,
             }
         )
-
-    def _class(self, k: int, traffic: BackgroundPlan, voice: Voice) -> None:
-        """The second class of a port: the queue of the calls, served by their weight."""
-        link, share = self._plan.net.links[traffic.link], float(voice.share)
-        rate = float(link.capacity) * float(link.packet_size)
-        limit = min(max(float(voice.drain) * share * rate, traffic.size), r.NEVER)
-        row = self.classes[k]
-        row["weight"], row["first_weight"], row["limit"] = share, 1 - share, limit
-        port = self._routes.ports[traffic.link]
-        port["second_class"] = self.classes.ctypes.data + k * self.classes.itemsize
-        self.packets += 64 + int(min(limit / traffic.size, UNBOUNDED * self._scale))
 
 
 class Timed:

@@ -369,7 +369,7 @@ def _begin(layout: Plan, initial: Any, seeds: tuple[int, ...] | None) -> Initial
     """Where runs begin, for `initial` of `simulate_packets`; with seeds for states of theirs."""
     if not isinstance(initial, str | Path):
         return None if initial is None else find_initial(layout, initial)
-    saved = read_states(Path(initial), layout.net)
+    saved = read_states(Path(initial), layout.given)
     if missing := [seed for seed in seeds or () if seed not in saved.states]:
         known = ", ".join(map(str, saved.states))
         raise PacketError(f"seeds: expected some of {known}, which '{initial}' has, got {missing}")
@@ -405,7 +405,7 @@ def _collect(
     if stored is not None:
         pairs = zip(kept, results, strict=True)
         states = {seed: run.state for seed, run in pairs if run.state is not None}
-        write_states(stored, batch.layout.net, float(batch.times[-1]), states)
+        write_states(stored, batch.layout.given, float(batch.times[-1]), states)
     return PacketRuns.of(
         kept,
         [run.whole for run in results],
@@ -415,5 +415,5 @@ def _collect(
         missing=[s for k, s in enumerate(batch.seeds) if k not in done],
         series=series,
         transfers=transfers,
-        net=batch.layout.net,
+        net=batch.layout.given,
     )

@@ -19,7 +19,7 @@ from fluidcc.analysis.oscillation import repeating_period
 from fluidcc.analysis.validity import validity_warnings
 from fluidcc.dde.uniform import Uniform
 from fluidcc.model.fluid import as_fluid
-from fluidcc.model.rates import interpret_signal
+from fluidcc.model.rates import link_signal
 from fluidcc.model.simulate import (
     FLOW_KEYS,
     LINK_KEYS,
@@ -411,8 +411,8 @@ def _signal_shares(net: Network, eq: Equilibrium, k: int) -> tuple[float, float]
     signal, sent = eq.op.signals[k], float(net.links[k].cross)
     marked, dropped = 0.0, sent * float(signal.drop)
     for name, flows in zip(net.flow_names, net.flows, strict=True):
-        if k in flows.route:
-            received = interpret_signal(flows, signal)
+        if k in flows.route and k not in flows.passes:
+            received = link_signal(net, flows, eq.op.signals, k)
             load = float(np.sum(np.asarray(flows.n) * eq.flows[name].rate))
             sent += load
             marked += load * float(received.either - received.drop)
@@ -446,7 +446,8 @@ _OF_LINKS = {
 
 def compared(net: Network) -> list[str]:
     """Names of the quantities that `compare` sets side by side."""
-    links = (f"links.{n}.{q}" for n in net.link_names for q in (*_OF_LINKS, "queue_std", "period"))
+    names = net.by_group.link_names
+    links = (f"links.{n}.{q}" for n in names for q in (*_OF_LINKS, "queue_std", "period"))
     groups = zip(net.flow_names, net.flows, strict=True)
     several = ((name, len(flows.route) > 1) for name, flows in groups)
     flows = (

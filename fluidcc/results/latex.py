@@ -12,6 +12,7 @@ from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import (
     Sender,
     arrival_rate,
+    deciding_rate,
     growing_rate,
     known_load,
     sender_change,
@@ -78,7 +79,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
         active=_positive("a") if flows.traffic.starts else (),
         estimate=_positive(r"\hat f") if flows.estimator.remembers else (),
     )
-    growth = window / rtt if rates == "mgt" else growing_rate(flows, s, signal, acks)
+    growth = window / rtt if rates == "mgt" else growing_rate(bare, s, signal, acks, rtt)
     change = sender_change(bare, s, growth=growth, acks=acks, carried=acks, signal=signal, rtt=rtt)
     out = _by_name(s, change, r"\dot")
     ack = Ack(1, 0, rtt, known_load(flows, s, signal))
@@ -99,10 +100,10 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
     queue, arrivals, capacity = _positive("q"), _positive("Y"), _positive("C")
     bare = dataclasses.replace(link, queue=law, capacity=capacity)
     state = state_symbols(law)  # 0 among them, which rules may ask for
-    seen = Arrival(1, 1 / arrivals, queue, capacity)
+    seen = Arrival(1, 1 / deciding_rate(bare, queue, arrivals), queue, capacity)
     out = _by_name(state, arrival_rate(bare, state, queue, arrivals), r"\dot")
     if law.period() is not None:
-        idle = seen._replace(queue=sp.Symbol("q", nonnegative=True))  # it may be 0
+        idle = Arrival(1, 1 / arrivals, sp.Symbol("q", nonnegative=True), capacity)  # it may be 0
         out |= _by_name(state, law.on_tick(state, idle), r"\Delta")
     signal = law.signal(state, seen)
     outputs = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
@@ -144,13 +145,24 @@ def latex(net: Network) -> str:
     >>> print(fc.latex(fc.load("durresi2001/slow_start_tail")).splitlines()[0])
     \begin{align*}
     """
+    whole = net.by_group
+    fair = {n for n, link in zip(whole.link_names, whole.links, strict=True) if link.fair}
     net, lines = as_fluid(net), []
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         for left, right in sender_equations(flows, net.rates).items():
             lines.append(_line(rf"{left}_{{\mathrm{{{_text(name)}}}}}", right, flows.window))
     for name, link in zip(net.link_names, net.links, strict=True):
         queue = rf"\dot q_{{\mathrm{{{_text(name)}}}}}"
-        lines.append(rf"{queue} &= \sum n\,x(t - f) - C, \quad 0 \le q \le B")
+        growth = r"x(t - f) - C" if name in fair else r"\sum n\,x(t - f) - C"
+        if beside := [
+            n
+            for n, other in zip(net.link_names, net.links, strict=True)
+            if other.beside is not None and net.link_names[other.beside] == name
+        ]:
+            load = rf"Y_{{\mathrm{{{_text(beside[0])}}}}}"  # its delay is q/C
+            growth = rf"\left({growth}\right) \frac{{C}}{{C - {load}}}"
+        share = r" && \text{C: share of one flow}" * (name in fair)
+        lines.append(rf"{queue} &= {growth}, \quad 0 \le q \le B{share}")
         lines += [_line(left, right, link.queue) for left, right in queue_equations(link).items()]
         lines += [line] if (line := _limits(link)) else []
     body = " \\\\\n  ".join(lines)

@@ -4,18 +4,20 @@ range of each value.
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from fluidcc.laws.law import AbstractFeedback, MarkingPoint
-from fluidcc.laws.marking import EqualWindow
+from fluidcc.laws.marking import Coupled, EqualWindow
 from fluidcc.laws.parameters import Info, Interval, infos
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.voice import Voice
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.scenario.network import (
+    NO_OTHERS,
+    OF_QUEUES,
     Change,
     Flows,
     FlowsInitial,
@@ -25,6 +27,7 @@ from fluidcc.scenario.network import (
     Start,
     early_stop,
     forward_delays,
+    unfit_fair,
     unfit_reverse_delays,
 )
 from fluidcc.scenario.reader import FAULTY, Laws, Reader, got, sound
@@ -66,13 +69,15 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
     reader.unknown(raw, "", ["title", "source", "model", "links", "flows"])
     texts = {name: reader.text(raw.get(name, ""), name) for name in ("title", "source")}
     choices = sound(reader.values(raw.get("model", {}), "model", infos(Network)))
+    found = _named(reader, raw, "links")
     links = {
-        name: _read_link(reader, f"links.{name}", table)
-        for name, table in _named(reader, raw, "links").items()
+        name: _read_link(reader, f"links.{name}", _shared(reader, name, table, found))
+        for name, table in found.items()
     }
     sizes = {name: _size(link) for name, link in links.items()}
+    aside = {name for name, table in found.items() if isinstance(table, dict) and "beside" in table}
     groups = {
-        name: _read_flows(reader, f"flows.{name}", table, sizes)
+        name: _read_flows(reader, f"flows.{name}", table, sizes, aside)
         for name, table in _named(reader, raw, "flows").items()
     }
     trips = sum(np.size(flows.rtt) for flows in sound(groups).values())
@@ -84,7 +89,7 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
     _check_model(reader, choices, sound(groups))
     reader.finish()
     return Network(
-        links=tuple(Link(**link) for link in links.values()),
+        links=tuple(Link(**link, beside=_beside(found, name)) for name, link in links.items()),
         flows=tuple(groups.values()),
         link_names=tuple(links),
         flow_names=tuple(groups),
@@ -114,13 +119,44 @@ def _size(link: Mapping[str, Any]) -> float:
     return sound(link).get("packet_size", Link.packet_size)
 
 
+def _beside(tables: Mapping[str, Any], name: str) -> int | None:
+    """The index of the link that a queue is beside."""
+    other = tables[name].get("beside")
+    return None if other is None else list(tables).index(other)
+
+
+def _shared(reader: Reader, name: str, raw: Any, tables: Mapping[str, Any]) -> Any:
+    """The table of a link; that of a queue beside another has the keys of that link too."""
+    if not isinstance(raw, dict) or "beside" not in raw:
+        if isinstance(raw, dict) and "weight" in raw:
+            reader.fault(f"links.{name}.weight", "it with beside = a link", got(raw["weight"]))
+        return raw
+    key, others = f"links.{name}.beside", {k: t for k, t in tables.items() if k != name}
+    whole = {k: t for k, t in others.items() if isinstance(t, dict)}
+    taken = {t.get("beside") for t in whole.values()}
+    free = [k for k, t in whole.items() if "beside" not in t and k not in taken]
+    other = reader.word(raw["beside"], key, free)
+    if other is FAULTY:
+        return raw
+    seconds = {"voice": "which has the second queue", "fair": "which has one for each flow"}
+    for own, why in seconds.items():
+        if tables[other].get(own):
+            reader.fault(key, f"a link without {own}, {why}", got(other))
+    given = [k for k in raw if k not in (*OF_QUEUES, "beside")]
+    reader.unknown({k: raw[k] for k in given if k not in infos(Link)}, f"links.{name}", OF_QUEUES)
+    for k in (k for k in given if k in infos(Link) or k == "schedule"):
+        reader.fault(f"links.{name}.{k}", f"none, as it is that of links.{other}", got(raw[k]))
+    lent = {k: v for k, v in tables[other].items() if k not in (*OF_QUEUES, "voice")}
+    return {"weight": 0.9} | {k: v for k, v in raw.items() if k not in given} | lent
+
+
 def _read_link(reader: Reader, key: str, raw: Any) -> dict[str, Any]:
     """The values of a link, faulty ones as FAULTY."""
     table = reader.table(raw, key)
     if table is FAULTY:
         return {"delay": FAULTY}
     described = infos(Link)
-    reader.unknown(table, key, [*described, "queue", "voice", "schedule", "initial"])
+    reader.unknown(table, key, [*described, "beside", "queue", "voice", "schedule", "initial"])
     first = {"packet_size": described.pop("packet_size")}
     values = reader.fields(table, key, first)
     size = _size(values)
@@ -139,11 +175,17 @@ def _read_link(reader: Reader, key: str, raw: Any) -> dict[str, Any]:
     if "schedule" in table:
         values["schedule"] = _schedule(reader, table["schedule"], f"{key}.schedule", size)
     _check_link(reader, key, sound(values))
+    for name in unfit_fair(values.get("fair") is True, sound(values)):
+        reader.fault(f"{key}.{name}", f"none, {NO_OTHERS}", got(table[name]))
     return values
 
 
-def _read_flows(reader: Reader, key: str, raw: Any, sizes: Mapping[str, float]) -> Any:
-    """A group of flows of a scenario; `sizes` are the links' packet sizes by name [B]."""
+def _read_flows(
+    reader: Reader, key: str, raw: Any, sizes: Mapping[str, float], aside: Container[str]
+) -> Any:
+    """A group of flows of a scenario; `sizes` are the links' packet sizes by name [B], and the
+    queues `aside` are beside another, whose marks are coupled to theirs.
+    """
     table = reader.table(raw, key)
     if table is FAULTY:
         return FAULTY
@@ -162,6 +204,8 @@ def _read_flows(reader: Reader, key: str, raw: Any, sizes: Mapping[str, float]) 
         at = f"{key}.reverse_delay"
         values["reverse_delay"] = _reverse_delay(reader, table["reverse_delay"], at, route)
     values |= read_sender_laws(reader, table, key, size)
+    if route is not FAULTY and any(links[k] in aside for k in route):
+        values["marking"] = Coupled()
     for kind in _LAWS:
         if kind in table:
             values[kind] = reader.law_or_name(table[kind], f"{key}.{kind}", kind, size)

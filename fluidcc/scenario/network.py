@@ -2,9 +2,10 @@
 take from them, the propagation along routes and how receivers echo marks.
 """
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -36,6 +37,9 @@ from fluidcc.ops import Num
 from fluidcc.programs import as_array, map_tree
 from fluidcc.result import Shown
 from fluidcc.scenario.parsing import UnitError, read
+
+OF_QUEUES: Final = "queue", "buffer", "cross", "cross_sizes", "weight", "initial"
+"""Keys of a queue; the others of a link are those of its transmitter, for a queue beside it too."""
 
 LONGEST: Final = 1e9
 """Longest run [s]; beyond, times of packets have too few digits left."""
@@ -143,6 +147,11 @@ def _read_text(thing: Any, where: str) -> None:
 class Link(Suggests, Module):
     """One link with its queue; text stands for quantities with units, ``capacity="10 Mbit/s"``.
 
+    A queue `beside` another, by its index, shares the transmitter of that link, as L4S and Classic
+    packets do: it has the same capacity, packet size, delay, changes and losses. While both have
+    packets it is served with the share `weight`; 0.9 is that of Linux's sch_dualpi2.
+    A `fair` link has a queue for each of its flows, each with this `buffer` and a law of its own,
+    which knows its share of the capacity; they are served in turn.
     `schedule` has changes of capacity and delay in packet runs, in order of time. A transmission
     goes on at the new rate; packets do not overtake each other where a delay becomes shorter.
 
@@ -173,9 +182,18 @@ class Link(Suggests, Module):
         None, "p_r", unit="1", within="[0, 1)",
         doc="probability that a packet is lost as it enters, whatever the queue",
     )  # fmt: skip
+    weight: Num | None = param(
+        None, r"\phi", unit="1", within="(0, 1)",
+        doc="share of the transmitter while both queues have packets; 0.9 if left out, with beside",
+    )  # fmt: skip
+    fair: bool = choice(
+        False, doc="each flow has a queue of its own, served in turn (fair queueing)",
+        engines=("fluid", "population", "packets"),
+    )  # fmt: skip
     voice: Voice | None = None
     schedule: tuple[Change, ...] = static(())
     initial: LinkInitial = LinkInitial()
+    beside: int | None = static(None)
 
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range, or changes are out of order."""
@@ -184,6 +202,20 @@ class Link(Suggests, Module):
         times = [change.at for change in self.schedule]
         if any(b <= a for a, b in itertools.pairwise([0.0, *times])):
             raise ValueError(f"link.schedule: expected times that increase from 0 on, got {times}")
+        for key in unfit_fair(self.fair, vars(self)):
+            raise ValueError(f"link.{key}: expected none, {NO_OTHERS}")
+
+
+NO_OTHERS: Final = "as a fair link has a queue for each flow of a group and no other traffic"
+
+
+def unfit_fair(fair: bool, link: Mapping[str, Any]) -> Iterator[str]:
+    """Keys of a link, with their values, that a fair one does not have."""
+    cross = link.get("cross", 0.0)
+    if fair and isinstance(cross, int | float) and cross > 0:
+        yield "cross"
+    if fair and link.get("voice") is not None:
+        yield "voice"
 
 
 class Flows(Suggests, Module):
@@ -192,7 +224,9 @@ class Flows(Suggests, Module):
     `n` and `rtt` have shape (m,): how many flows, and their propagation delay both ways [s]; one
     number stands for one class, or for all of the other's. Text stands for times and for rates in
     packet/s, ``rtt="80 ms"``; the size of a packet, which bits need, is the link's.
-    `route` holds indices of links. `access_delay` None means that sources sit at their first
+    `route` holds indices of links; in the fluid model, those that the flows `passes` are on it too,
+    whose queue is beside theirs: they use its capacity and hear its mark, but do not wait there.
+    `access_delay` None means that sources sit at their first
     link. `reverse_delay` is that of the first router; later routers add the delays of the links in
     between. An array has one for each link of the route, None stands for the forward delay.
     `stop` is when flows have no more new data to send [s]: one time for all, or one for each;
@@ -217,6 +251,7 @@ class Flows(Suggests, Module):
     traffic: AbstractSource = Bulk()
     route: tuple[int, ...] = static((0,))
     reverse_route: tuple[int, ...] = static(())
+    passes: tuple[int, ...] = static(())
     access_delay: Num | None = param(
         None, "f", unit="s", doc="one-way delay from the source to its first link",
         within="[0, inf)",
@@ -348,6 +383,57 @@ class Network(Shown, Module):
                     f"links of the route, got an array of shape {back}"
                 )
 
+    @property
+    def by_group(self) -> "Network":
+        """The network with a link LINK-GROUP for each group on a fair link that several cross.
+
+        Each stands for the queues of the flows of its group; all but the first are `beside` that.
+        Results have such names. It is the same network if there are none.
+        """
+        crossing = [self.crossing(k) if link.fair else () for k, link in enumerate(self.links)]
+        if all(len(groups) < 2 for groups in crossing):
+            return self
+        place: dict[tuple[int, int], int] = {}  # by link and group
+        first: list[int] = []  # by link
+        whole, names = [], []
+        for k, (name, groups) in enumerate(zip(self.link_names, crossing, strict=True)):
+            first.append(len(names))
+            if len(groups) > 1:
+                place |= {(k, g): len(names) + j for j, g in enumerate(groups)}
+                names += [f"{name}-{self.flow_names[g]}" for g in groups]
+            else:
+                names.append(name)
+            whole += [k] * (len(names) - len(whole))
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"links: expected no other link called {', '.join(sorted(twice))}")
+        links = []
+        for j, k in enumerate(whole):
+            beside = self.links[k].beside if j == first[k] else k
+            beside = None if beside is None else first[beside]
+            links.append(dataclasses.replace(self.links[k], beside=beside))
+        flows = [
+            dataclasses.replace(
+                own, route=tuple(place.get((k, g), first[k]) for k in own.route),
+                reverse_route=tuple(place.get((k, g), first[k]) for k in own.reverse_route),
+            )
+            for g, own in enumerate(self.flows)
+        ]  # fmt: skip
+        return dataclasses.replace(
+            self, links=tuple(links), link_names=tuple(names), flows=tuple(flows)
+        )
+
+    def served_with(self, k: int) -> tuple[int, ...]:
+        """Links `by_group` of the fair link that k is of."""
+        beside = self.links[k].beside
+        first = k if beside is None else beside
+        others = (j for j, own in enumerate(self.links) if own.fair and own.beside == first)
+        return (first, *others)
+
+    def crossing(self, k: int) -> tuple[int, ...]:
+        """Groups whose packets or acknowledgements cross link k."""
+        pairs = enumerate(self.flows)
+        return tuple(g for g, own in pairs if k in own.route or k in own.reverse_route)
+
 
 for _field in ("links", "flows"):
     setattr(Network, _field, _parts(_field))
@@ -375,7 +461,12 @@ def forward_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
 
     `delays` are those of all links of the network [s].
     """
-    return list(itertools.accumulate((delays[k] for k in flows.route), initial=first_hop(flows)))
+    return list(itertools.accumulate(_own_delays(flows, delays), initial=first_hop(flows)))
+
+
+def _own_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
+    """Delays of the links of the route; none of those that the flows pass beside their queue."""
+    return [0.0 if k in flows.passes else delays[k] for k in flows.route]
 
 
 def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
@@ -387,7 +478,7 @@ def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
     given = first_hop(flows) if flows.reverse_delay is None else flows.reverse_delay
     if np.ndim(given) == 1:
         return [given[j] for j in range(len(flows.route))]
-    return list(itertools.accumulate((delays[k] for k in flows.route[:-1]), initial=given))
+    return list(itertools.accumulate(_own_delays(flows, delays)[:-1], initial=given))
 
 
 ROUNDING: Final = 1e-12
@@ -415,6 +506,12 @@ def unfit_reverse_delays(
         before = found
 
 
+def least_share(net: Network, k: int) -> Num:
+    """Share of its transmitter that link k has at least, beside a queue that goes first."""
+    first = (link.weight for link in net.links if link.beside == k)
+    return next((1 - weight for weight in first if weight is not None), 1.0)
+
+
 def link_delays(net: Network) -> list[Num]:
     """Propagation delay of each link [s]."""
     return [link.delay for link in net.links]
@@ -425,12 +522,14 @@ def repeated(flows: Flows, echo: str = "law") -> bool:
 
     By `echo`, the senders' option: `sticky`, `packet`, or `law`. Under `law`, marks are
     echoed until confirmed if the reaction waits for data sent after the last one, except if
-    receivers report each packet: if the law learns from each mark, and under load factors.
+    receivers report each packet: if the law learns from each mark, or leaves some unanswered as
+    its rounds last longer, and under load factors.
     """
     if echo != "law":
         return echo == "sticky"
+    by_packet = flows.feedback.loads or not isinstance(flows.window.rounds(Ack(1.0, 0.0, 1.0)), int)
     return _waits_for_new_data(flows.reaction) and not (
-        flows.feedback.loads or _learns_from_marks(flows.window)
+        by_packet or _learns_from_marks(flows.window)
     )
 
 

@@ -21,7 +21,7 @@ from fluidcc.scenario.sender import KINDS, NAMED, SenderOptions, default_reactio
 from fluidcc.scenario.tables import Tables, laws_of, reaction_table, tables
 
 _OPTIONAL = {
-    "links": ("random_loss", "voice", "schedule"),
+    "links": ("random_loss", "fair", "voice", "schedule"),
     "flows": ("access_delay", "reverse_delay", "stop"),
 }
 

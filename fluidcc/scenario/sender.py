@@ -175,13 +175,16 @@ def default_reaction(
 ) -> AbstractReaction:
     """The default reaction of a window law in scenarios."""
     cls: Any = laws["reaction"][window.reaction]
-    return cls(**_growth(cls, feedback))
+    return cls(**_growth(cls, feedback, window))
 
 
-def _growth(reaction: type[AbstractReaction], feedback: Any) -> dict[str, str]:
-    """Changes of the reaction's defaults: quenches mark no ACK, so all let the window grow."""
+def _growth(reaction: type[AbstractReaction], feedback: Any, window: Any) -> dict[str, str]:
+    """Changes of the reaction's defaults: quenches mark no ACK, so all let the window grow; else
+    the window law may have a default of its own.
+    """
     quench = feedback is not FAULTY and feedback.quench
-    return {"growth": "all"} if quench and "growth" in infos(reaction) else {}
+    growth = "all" if quench else window is not FAULTY and window.growth
+    return {"growth": growth} if growth and "growth" in infos(reaction) else {}
 
 
 def read_sender_laws(
@@ -237,7 +240,9 @@ def read_sender_laws(
     reader.check_keys(raw, at, chosen, *NAMED)
     return {
         "window": window_law,
-        "reaction": read(reaction, {} if reaction is FAULTY else _growth(reaction, feedback)),
+        "reaction": read(
+            reaction, {} if reaction is FAULTY else _growth(reaction, feedback, window_law)
+        ),
         "loss": read(loss, {}),
         "feedback": read(feedback, inside),
     }

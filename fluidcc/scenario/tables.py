@@ -11,7 +11,7 @@ from fluidcc.laws.law import AbstractReaction, Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS, kind_of
-from fluidcc.scenario.network import Flows, Link, Network, require_network
+from fluidcc.scenario.network import OF_QUEUES, Flows, Link, Network, require_network
 from fluidcc.scenario.reader import Laws
 
 Tables = dict[str, Any]
@@ -37,12 +37,16 @@ def _fields(thing: Any) -> Tables:
     return out
 
 
-def _link(link: Link) -> Tables:
+def _link(link: Link, names: tuple[str, ...]) -> Tables:
     table = _fields(link)
+    if link.beside is not None:
+        table = {"beside": names[link.beside]} | {k: v for k, v in table.items() if k in OF_QUEUES}
+    if not link.fair:
+        table.pop("fair", None)
     table["queue"] = {"law": link.queue.name, **_fields(link.queue)}
     if link.voice is not None:
         table["voice"] = _fields(link.voice)
-    if link.schedule:
+    if link.schedule and link.beside is None:
         table["schedule"] = [
             {name: _plain(v) for name, v in change._asdict().items() if v is not None}
             for change in link.schedule
@@ -117,7 +121,10 @@ def tables(net: Network) -> Tables:
         "title": net.title,
         "source": net.source,
         "model": {name: getattr(net, name) for name in infos(Network)},
-        "links": {name: _link(v) for name, v in zip(net.link_names, net.links, strict=True)},
+        "links": {
+            name: _link(v, net.link_names)
+            for name, v in zip(net.link_names, net.links, strict=True)
+        },
         "flows": {name: _group(v, net.link_names) for name, v in groups},
     }
 

@@ -1,5 +1,6 @@
 """One step of trains: senders hear and send, links pass on, in the order of the routes."""
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from fluidcc.trains.layout import (
     Numbers,
     Shape,
     draws_of_files,
+    draws_of_law,
     draws_of_port,
     draws_to_respond,
 )
@@ -117,6 +119,10 @@ class _Step:
             if ring.shape[0]:
                 row = event_row(time) if hop else train.row()
                 total = total + read_flows(ring, row, kind.offsets[hop], kind.count)
+            ring = self.record.ports[kind.route[hop]].shed
+            if not isinstance(ring, tuple):
+                row = event_row(path.left[hop])
+                total = total + read_flows(ring, row, kind.offsets[hop], kind.count)
         return total
 
     def come(self, kind: Kind, path: _Path) -> Array:
@@ -143,7 +149,7 @@ class _Step:
             if port.marks.shape[0] and kind.marking_point is not MarkingPoint.REVERSE:
                 if kind.quench:
                     row = event_row(told)
-                elif kind.marking_point in LATE:
+                elif kind.marking_point in LATE or self.shape.ports[link].departs:
                     row = event_row(path.left[hop])
                 else:
                     row = event_row(path.came[hop]) if hop else train.row()
@@ -219,7 +225,48 @@ class _Step:
                 work = work + (total - before) * jnp.max(p.ack[hop])
                 returned[kind.number][hop] = total
         run = run._replace(arrived=tuple(map(tuple, arrived)), returned=tuple(map(tuple, returned)))
-        return _offer(facts, parts, paces, work, number, voice, loose, loose_work), run
+        maps = port.beside < 0 and any(kind.mapped for kind, _ in facts)
+        return _offer(facts, parts, paces, work, number, voice, loose, loose_work, maps), run
+
+    def _beside(self, link: int, run: Run, point: MarkingPoint) -> Array:
+        """Probability (B) of a signal by the queue beside a link, to a packet that leaves now."""
+        other = self.shape.ports[link].beside
+        port, numbers, state = self.shape.ports[other], self.numbers.ports[other], run.ports[other]
+        return links.chance_of_leaving(port, numbers, state, self.numbers.step, point, 0.0)
+
+    def coupled(self, link: int, run: Run, offer: links.Offer) -> Array:
+        """Marks (N, B) of packets that enter a link by the queue beside it."""
+        chances = offer.chances(self._beside(link, run, MarkingPoint.DEPARTURE))
+        u = self.draw(self.shape.ports[link].flows)
+        return links.draw_signals(chances, offer.flows, u) * offer.entry * offer.capable
+
+    def judged(
+        self, link: int, run: Run, leaving: links.Leaving, u: Array
+    ) -> tuple[Array, Array, Run]:
+        """Marks and losses (N, B) of packets that a link's law has decided upon as they left, and
+        the run that knows of them.
+        """
+        departed, parts, facts = [list(d) for d in run.departed], [], []
+        for kind, p in zip(self.shape.kinds, self.numbers.kinds, strict=True):
+            for hop in (h for h, k in enumerate(kind.route) if k == link):
+                path = self.back_to(kind, p, self.now(), hop + 1)
+                before = departed[kind.number][hop]
+                here = jnp.maximum(self.come(kind, path), before)
+                departed[kind.number][hop] = here
+                parts.append(here - before)
+                facts.append((kind, p))
+        flows = jnp.concatenate(parts)
+        shares = [v / jnp.maximum(leaving.number, 1.0) for v in (leaving.marked, leaving.dropped)]
+        chosen, shed = (
+            links.deal(flows * share[None], u) for share, u in zip(shares, u[:2], strict=True)
+        )
+        if any(kind.mapped for kind, _ in facts):
+            mapped, own = _column(facts, lambda kind, _: kind.mapped), _chances(facts, shares[0])
+            own = links.draw_signals(own, flows, u[2:])
+            chosen = jnp.where(mapped > 0, own, chosen)
+        marks = chosen * _column(facts, lambda kind, _: kind.capable)
+        lost = jnp.minimum(chosen - marks + shed, flows)
+        return marks, lost, run._replace(departed=tuple(map(tuple, departed)))
 
     def departing(self, link: int, run: Run, arms: Array) -> tuple[Array, Run]:
         """Marks (N, B) that are set as packets leave a link, and the run that knows of it."""
@@ -244,43 +291,48 @@ class _Step:
                 here = jnp.maximum(self.come(kind, path), before)
                 departed[kind.number][hop] = here
                 u = self.draw(kind.count)
-                if kind.mapped:
+                if port.beside >= 0:
+                    other = self._beside(link, run, kind.marking_point)
+                    chance = chance + (1 - chance) * p.marking.probability(other, p.window)
+                elif kind.mapped:
                     chance = p.marking.probability(chance, p.window)
                 marks.append(links.draw_signals(chance[None], here - before, u))
         return jnp.concatenate(marks), run._replace(departed=tuple(map(tuple, departed)))
 
 
+def _column(facts: list, value: Any) -> Array:
+    """A number (N, 1) of the flows of a link, from their kinds and numbers."""
+    each = [
+        jnp.broadcast_to(jnp.asarray(value(kind, p), float), (kind.count, 1)) for kind, p in facts
+    ]
+    return jnp.concatenate(each) if each else jnp.zeros((0, 1))
+
+
+def _chances(facts: list, mark: Array) -> Array:
+    """Probabilities (N, B) of a mark for the flows of a link whose own is `mark` (B)."""
+    each = [
+        jnp.broadcast_to(
+            p.marking.probability(mark, p.window) if kind.mapped else mark,
+            (kind.count, mark.shape[0]),
+        )
+        for kind, p in facts
+    ]
+    return jnp.concatenate(each)
+
+
 def _offer(
     facts: list, parts: list, paces: list, work: Array, number: Array, voice: Array, loose: Array,
-    loose_work: Array,
+    loose_work: Array, maps: bool,
 ) -> links.Offer:  # fmt: skip
     """What comes to a link, with what its flows are like."""
-
-    def column(value: Any) -> Array:
-        each = [
-            jnp.broadcast_to(jnp.asarray(value(kind, p), float), (kind.count, 1))
-            for kind, p in facts
-        ]
-        return jnp.concatenate(each) if each else jnp.zeros((0, 1))
-
-    def chances(mark: Array) -> Array:
-        each = [
-            jnp.broadcast_to(
-                p.marking.probability(mark, p.window) if kind.mapped else mark,
-                (kind.count, mark.shape[0]),
-            )
-            for kind, p in facts
-        ]
-        return jnp.concatenate(each)
-
-    lanes = voice.shape[0]
+    column, lanes = functools.partial(_column, facts), voice.shape[0]
     return links.Offer(
         flows=jnp.concatenate(parts) if parts else jnp.zeros((0, lanes)),
         pace=jnp.concatenate(paces) if paces else (),
         work=work, number=number, voice=voice, loose=loose, loose_work=loose_work,
-        mapped=column(lambda kind, _: kind.mapped),
-        maps=any(kind.mapped for kind, _ in facts),
-        chances=chances,
+        mapped=column(lambda kind, _: maps and kind.mapped),
+        maps=maps,
+        chances=functools.partial(_chances, facts),
         capable=column(lambda kind, _: kind.capable),
         entry=column(lambda kind, _: kind.marking_point is MarkingPoint.ENTRY),
         below=column(lambda _, p: p.mark_below),
@@ -295,7 +347,10 @@ def _order(shape: Shape) -> list[int]:
     for kind in shape.kinds:
         for hop, link in enumerate((*kind.route, *kind.back)):
             depth[link] = max(depth[link], hop)
-    return sorted(depth, key=lambda link: depth[link])
+    for link, port in enumerate(shape.ports):
+        if port.after >= 0:  # what is left to it
+            depth[link] = max(depth[link], depth[port.after])
+    return sorted(depth, key=lambda link: (depth[link], shape.ports[link].after >= 0))
 
 
 def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
@@ -327,12 +382,15 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         together=tuple(write(ring, k, total) for ring, total in begun),
     )
     run = run._replace(senders=tuple(states), oldest=oldest)
-    records = list(run.record.ports)
+    records, had_served = list(run.record.ports), [s.served for s in run.ports]
     for link in _order(shape):
         port = shape.ports[link]
         offer, run = this.offer(link, run)
         ports, before = list(run.ports), run.ports[link].served
-        own = draws_of_port(port) - 4 * port.voice - port.cross
+        own = draws_of_port(port) - 4 * port.voice - port.cross - (port.beside >= 0) * port.flows
+        first = port.after  # its transmitter serves that queue first
+        taken = run.ports[first].served - had_served[first] if first >= 0 else 0.0
+        whole = links.room_of(port, numbers.ports[link], step, run.ports, taken)
         outcome = links.pass_through(
             port,
             numbers.ports[link],
@@ -342,14 +400,26 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
             k,
             now,
             step,
-            this.draw(own),
+            whole,
+            drawn := this.draw(own),
         )
         ports[link], records[link] = outcome.state, outcome.record
         this.record = this.record._replace(ports=tuple(records))
         this.done.add(link)
         if port.signals:
             marks = outcome.marks
-            if any(kind.marking_point in LATE and link in kind.route for kind in shape.kinds):
+            if port.beside >= 0:
+                marks = jnp.minimum(marks + this.coupled(link, run, offer), offer.flows)
+            if outcome.leaving:
+                run = run._replace(ports=tuple(ports))
+                own = drawn[port.blocks : draws_of_law(port)]
+                late, lost, run = this.judged(link, run, outcome.leaving, own)
+                marks = marks + late
+                ring, shed = records[link].shed, jnp.sum(lost, axis=0)
+                records[link] = records[link]._replace(shed=write(ring, k, last(ring, k) + lost))
+                state = ports[link]
+                ports[link] = state._replace(shed=shed, dropped=state.dropped + shed)
+            elif any(kind.marking_point in LATE and link in kind.route for kind in shape.kinds):
                 late, run = this.departing(link, run._replace(ports=tuple(ports)), offer.arms)
                 marks = marks + late
             ring = records[link].marks

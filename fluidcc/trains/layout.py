@@ -6,26 +6,32 @@ everything else in `Numbers`.
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractQueueLaw, Ack, Arrival, MarkingPoint, Since
+from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, MarkingPoint
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.voice import Voice
 from fluidcc.machine import threads
 from fluidcc.module import skeleton
 from fluidcc.packets.build import averages
-from fluidcc.packets.plan import FlowPlan, GroupPlan, PacketError, Plan, plan
+from fluidcc.packets.plan import (
+    FlowPlan,
+    GroupPlan,
+    PacketError,
+    Plan,
+    is_gated,
+    plan,
+    smallest_window,
+)
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import (
-    Flows,
-    Link,
     Network,
     growth_per_packet,
+    least_share,
     link_delays,
     repeated,
     why_packets,
@@ -66,6 +72,7 @@ class Kind:
     recovery: str
     integer_windows: bool
     growth: float  # ACKs on which a window may grow, for each packet
+    observes: bool
     ticks: bool
     decodes: int  # packets of a step whose hashes a receiver compares; 0 if it remembers nothing
     starts: bool  # sends files
@@ -88,12 +95,15 @@ class Port:
     finite: bool
     lossy: bool  # loses packets at random
     signals: bool  # its law marks or drops
+    departs: bool  # its law decides as packets leave
     loads: bool
     second: bool  # voice has a queue of its own
     counted: bool  # small packets make numbers differ from work
     rewrites: bool  # its router rewrites ACKs
     voice: bool
     cross: int  # 1 if there is cross traffic, else 0
+    beside: int  # link whose transmitter it shares, served first; -1 for none
+    after: int  # link beside it that is served first; -1 for none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +184,7 @@ class PortNumbers(NamedTuple):
     drain: Any  # packets that the voice queue holds
     voice: Any  # VoiceNumbers, or () without calls
     cross: Any  # packet/s
+    weight: Any  # of a queue beside another
 
 
 class Numbers(NamedTuple):
@@ -259,7 +270,7 @@ def _key(group: GroupPlan, flow: FlowPlan) -> Any:
         options.echo, options.grow_on_echo, options.recovery, options.integer_windows,
         growth_per_packet(flows),
     )  # fmt: skip
-    first = (options.syn, options.initial_window, _gated(flows))
+    first = (options.syn, options.initial_window, is_gated(flows))
     source = flow.source if flows.traffic.open else -1  # each has flows of its own
     return (
         source,
@@ -304,11 +315,12 @@ def _kind(
         mapped=not isinstance(flows.marking, Plain),
         sticky=group.ecn_echo and repeated(flows, options.echo),
         grow_on_echo=options.grow_on_echo,
-        gated=_gated(flows),
+        gated=is_gated(flows),
         tells=law.marks_tell_load and flows.estimator.remembers,
         recovery=recovery,
         integer_windows=options.integer_windows,
         growth=growth_per_packet(flows),
+        observes=type(law).observe is not AbstractWindowLaw.observe,
         ticks=law.period(ack) is not None,
         decodes=decodes if group.flows.feedback.loads and flows.estimator.remembers else 0,
         starts=flows.traffic.starts,
@@ -321,23 +333,6 @@ def _sessions(layout: Plan, own: list[int]) -> int:
     flow = layout.flows[own[0]]
     is_open = layout.groups[flow.group].flows.traffic.open
     return layout.sources[flow.source].sessions if is_open else 0
-
-
-def _gated(flows: Flows) -> bool:
-    """Whether the reaction lets some signals pass only."""
-    cases = itertools.product((0.0, 1e9), (0.0, 1.0), (0.0, 1.0))
-    return any(float(flows.reaction.ready(Since(t, 1.0, w, d))) == 0 for t, w, d in cases)
-
-
-def _floor(flows: Flows) -> float:
-    """Smallest window after a cut: below 1, a sender waits for its timer. RFC 3168, 6.1.2.
-
-    A law that reacts to every mark, or that has no slow start, keeps to its own least window.
-    """
-    law = flows.window
-    always = all(float(law.slow_start(law.start(w))) == 1 for w in (1.0, 9.0)) and not law.loads
-    least = float(law.min_window)
-    return 0.0 if _gated(flows) and always and least <= 1 else least
 
 
 def _asking(group: GroupPlan) -> float:
@@ -394,7 +389,7 @@ def _numbers_of(layout: Plan, own: list[int], delays: list[float]) -> KindNumber
         min_rto=option("min_rto"),
         max_rto=option("max_rto"),
         threshold=_stack([min(g.options.initial_ssthresh, g.max_window) for g in groups]),
-        floor=_stack([_floor(group.flows) for group in groups]),
+        floor=_stack([smallest_window(group.flows) for group in groups]),
         enough=option("dup_acks"),
         unrepaired=option("one_fast_retransmit"),
         limited=_stack([
@@ -425,28 +420,32 @@ def _port(
     link, flows = net.links[k], sum(kind.count * kind.route.count(k) for kind in crossing)
     law = link.queue.in_packets(float(link.buffer))
     single, ticks = law is not link.queue, law.period() is not None
-    spaced, mean = single or is_spaced(law), float(link.capacity) * step  # packets
+    departs, mean = law.at_departure, float(link.capacity) * step  # packets
+    spaced = not departs and (single or law.heeds_signals or is_spaced(law))
     most = min(_SINGLE, 2 * mean) if single else min(_BLOCKS, mean)
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if ticks else math.inf
     return Port(
         flows=flows,
-        each=not spaced or any(kind.mapped for kind in crossing),
+        each=not (spaced or departs) or any(kind.mapped for kind in crossing),
         blocks=max(1, math.ceil(most)),
         ticks=max(1, math.ceil(step / period)) if ticks else 0,
         spaced=spaced,
-        single=single,
+        single=single and not departs,
         averages=averages(law),
         waits=law.waits,
         counts_service=law.counts_service,
         finite=math.isfinite(float(link.buffer)),
         lossy=link.random_loss is not None,
-        signals=flows > 0 and not says_nothing(law),
+        signals=flows > 0 and (link.beside is not None or not says_nothing(law)),
+        departs=departs,
         loads=law.loads,
         second=link.voice is not None and link.voice.discipline == "wfq",
         counted=counted,
         rewrites=rewrites,
         voice=link.voice is not None,
         cross=int(float(link.cross) > 0),
+        beside=-1 if link.beside is None else link.beside,
+        after=next((j for j, other in enumerate(net.links) if other.beside == k), -1),
     )
 
 
@@ -477,6 +476,7 @@ def _port_numbers(net: Network, k: int) -> PortNumbers:
         drain=np.float64(drain),
         voice=() if voice is None else _voice(voice, float(link.packet_size)),
         cross=np.float64(link.cross),
+        weight=() if link.weight is None else np.float64(link.weight),
     )
 
 
@@ -485,9 +485,10 @@ def shortest_trip(net: Network) -> float:
     return min(float(np.min(np.asarray(flows.rtt))) for flows in net.flows)
 
 
-def _longest_wait(link: Link, trip: float) -> float:
+def _longest_wait(net: Network, k: int, trip: float) -> float:
     """A generous time in a queue [s]."""
-    rate = float(link.capacity)
+    link, rate = net.links[k], float(net.links[k].capacity)
+    rate *= float(least_share(net, k))
     if link.voice is not None and link.voice.discipline == "wfq":
         rate *= 1 - float(link.voice.share)
     return min(float(link.buffer), 1000.0 + 2 * trip * rate) / rate
@@ -497,6 +498,12 @@ def _refuse(layout: Plan, step: float) -> None:
     """Raise PacketError for changes and rules of packet senders that trains do not follow."""
     if why := why_packets(layout.net):
         raise PacketError(f"not simulated by trains: {why}")
+    for name, link in zip(layout.given.link_names, layout.given.links, strict=True):
+        if link.fair:
+            raise PacketError(
+                f"not simulated by trains: links.{name}.fair: each link has one queue for all its "
+                "flows; packets (fluidcc packets) and the fluid model follow fair queueing"
+            )
     for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
         at, options = f"not simulated by trains: flows.{name}.sender", group.options
         if options.window_validation:
@@ -539,7 +546,7 @@ def lay_out(net: Network, step: float, scale: int = 1) -> Layout:
         for k in range(len(net.links))
     )
     longest = max(flow.rtt for flow in whole.flows)
-    waits = sum(_longest_wait(link, longest) for link in net.links)
+    waits = sum(_longest_wait(net, k, longest) for k in range(len(net.links)))
     rows = scale * int(2 ** math.ceil(math.log2((longest + waits) / step + 8)))
     draws = sum(map(draws_of_port, ports)) + sum(map(draws_of_kind, kinds))
     shape = Shape(tuple(kinds), ports, rows, draws)
@@ -576,9 +583,16 @@ def draws_of_files(kind: Kind) -> int:
 def draws_of_port(port: Port) -> int:
     """Random numbers that a link takes in a step."""
     voice = 4 * port.voice
-    law = port.signals * (port.each * port.flows + port.spaced * (port.blocks + 1))
     lossy = port.lossy * port.flows
-    return law + lossy + port.finite + (port.ticks > 0) + voice + port.cross
+    coupled = (port.beside >= 0) * port.flows
+    others = port.finite + (port.ticks > 0) + port.cross
+    return draws_of_law(port) + lossy + others + voice + coupled
+
+
+def draws_of_law(port: Port) -> int:
+    """Those of its queue law: for parts of a step, to deal signals to flows, and for each flow."""
+    parts = (port.spaced or port.departs) * (port.blocks + 1) + port.departs
+    return port.signals * (port.each * port.flows + parts)
 
 
 def train_time(net: Network, until: float, runs: int, step: float | None = None) -> float:

@@ -12,7 +12,7 @@ from fluidcc import ops
 from fluidcc.arrays import jnp
 from fluidcc.laws.law import Arrival, MarkingPoint, Signal
 from fluidcc.programs import leaves, map_tree
-from fluidcc.trains.layout import Port, PortNumbers
+from fluidcc.trains.layout import Port, PortNumbers, draws_of_law
 from fluidcc.trains.rings import between, last, locate, write
 from fluidcc.trains.state import PortRecord, PortState
 
@@ -170,19 +170,22 @@ class _Judge:
     """A queue law that sees the arrivals of a step a packet or a few at a time, of a mean size."""
 
     def __init__(
-        self, port: Port, numbers: PortNumbers, offer: Offer, step: Array, total: Array, size: Array
-    ) -> None:
+        self, port: Port, numbers: PortNumbers, offer: Offer, step: Array, total: Array,
+        size: Array, whole: Array,
+    ) -> None:  # fmt: skip
         self._port, self._numbers, self._offer, self._size = port, numbers, offer, size
         even = [(total / port.blocks, step / port.blocks)] * port.blocks
         self.parts = list(_singly(port, offer, step, total)) if port.single else even
         self._capacity = numbers.capacity + 0.0 * total
+        shared = port.beside >= 0 or port.after >= 0
+        self._rate = whole / step if shared else self._capacity
 
     def see(self, before: _Judged, part: Array, span: Array, u: Array) -> _Judged:
         """What the law has said after one more part, of `part` packets in `span` [s]; `u` is a
         random number (B).
         """
         port, law, capacity = self._port, self._numbers.law, self._capacity
-        served, x = capacity * span, before.state
+        served, x = self._rate * span, before.state
         found = jnp.maximum(before.queue + (part - served) / 2, 0.0)
         if port.averages:  # an idle link counts as small packets that find it empty
             idle = jnp.maximum(served - part - found, 0.0)
@@ -213,6 +216,9 @@ class _Judge:
             left = jnp.maximum(part - 1 / jnp.maximum(chance, _TINY), 0.0)
             signals = signals + jnp.where(hit, 1 + jnp.floor(mark * left + u), 0.0)
             gap = jnp.where(hit, part / 2, gap)
+        if law.heeds_signals:
+            told, change = signals - before.signals + forced * part, law.on_signal(x, one)
+            x = _add(x, map_tree(lambda v: told * v, change))
         queue = jnp.maximum(before.queue + part * (1 - forced) - served, 0.0)
         gap, count = jnp.where(forced > 0, 0.0, gap), port.blocks
         return _Judged(
@@ -223,7 +229,7 @@ class _Judge:
 
 def _tick(
     port: Port, numbers: PortNumbers, s: PortState, number: Array, present: Array, now: Array,
-    step: Array, u: Array,
+    step: Array, sojourn: Array, u: Array,
 ) -> PortState:  # fmt: skip
     """Perform the ticks of a queue law that are due, after a step in which `number` packets came
     and `present` are at the link.
@@ -240,7 +246,10 @@ def _tick(
         ready = ~overdue | (number > 0) | (present <= 0)
     else:
         seen, ready = _see(port, queue, 0.5), True
-    arrival = Arrival(1 + 0 * queue, 0 * queue, seen, numbers.capacity + 0 * queue)
+    one, capacity = 1 + 0 * queue, numbers.capacity + 0 * queue
+    arrival = Arrival(one, 0 * queue, seen, capacity)
+    if port.beside >= 0 or port.after >= 0:  # its rate is not its own
+        arrival = arrival._replace(sojourn=sojourn)
     for _ in range(port.ticks):
         due = ready & (now + step >= at)
         moved = map_tree(
@@ -252,12 +261,21 @@ def _tick(
     return s._replace(law=x, tick_at=at)
 
 
+class Leaving(NamedTuple):
+    """Packets (B) that leave a link in a step, and how many of them its law marks or drops."""
+
+    number: Array
+    marked: Array
+    dropped: Array
+
+
 class Outcome(NamedTuple):
-    """A link after a step, without the marks of packets that leave."""
+    """A link after a step, without the marks and losses of packets that leave."""
 
     state: PortState
     record: PortRecord
     marks: Array  # (N, B) of packets that entered
+    leaving: Leaving | tuple[()]
 
 
 def _voice(
@@ -273,14 +291,14 @@ def _voice(
 
 def _choose(
     port: Port, numbers: PortNumbers, s: PortState, offer: Offer, step: Array, number: Array,
-    queue: Array, u: Array,
+    queue: Array, whole: Array, u: Array,
 ) -> tuple[PortState, Array, Array, Array]:  # fmt: skip
     """The link after its law has seen what arrives; marks and losses (N, B) by it, and the share
     (B) of all packets that it drops.
     """
     work = jnp.sum(offer.flows, axis=0) + offer.work + offer.loose_work
     size = jnp.where(number > 0, work / jnp.where(number > 0, number, 1.0), 1.0)
-    judge, zero = _Judge(port, numbers, offer, step, number, size), 0.0 * queue
+    judge, zero = _Judge(port, numbers, offer, step, number, size, whole), 0.0 * queue
     judged = _Judged(s.law, s.gap, s.armed, queue, zero, zero, zero, zero)
     reached = [judged.signals]
     for j, (part, span) in enumerate(judge.parts):
@@ -315,21 +333,23 @@ def _choose(
 
 def pass_through(
     port: Port, numbers: PortNumbers, s: PortState, record: PortRecord, offer: Offer,
-    k: Array, now: Array, step: Array, u: Array,
+    k: Array, now: Array, step: Array, whole: Array, u: Array,
 ) -> Outcome:  # fmt: skip
-    """One step of a link; `u` are its random numbers."""
+    """One step of a link that can serve `whole` packets in it; `u` are its random numbers."""
     arriving, queue = jnp.sum(offer.flows, axis=0), s.accepted - s.served
     total = arriving + offer.work + offer.loose_work
     number = arriving + offer.number + offer.loose
     by_number = _held(port, s)
-    whole = numbers.capacity * step + 0.0 * queue
+    whole = whole + 0.0 * queue
     room, voice = _voice(port, numbers, s, offer, whole, queue + total)
+    room = room + s.shed if port.departs else room
     marks = losses = jnp.zeros_like(offer.flows)
-    dropped, taken = 0.0 * queue, 0
-    if port.signals:
-        taken = (port.blocks + 1) * port.spaced + port.each * port.flows
+    dropped, taken = 0.0 * queue, draws_of_law(port)
+    if port.signals and not port.departs:
         own = u[:taken]
-        s, marks, losses, dropped = _choose(port, numbers, s, offer, step, number, by_number, own)
+        s, marks, losses, dropped = _choose(
+            port, numbers, s, offer, step, number, by_number, whole, own
+        )
     if port.lossy:
         p = numbers.random_loss + 0.0 * queue
         forced = draw_signals(p[None], offer.flows, u[taken : taken + port.flows])
@@ -357,9 +377,11 @@ def pass_through(
         voice=voice, offered=s.offered + number, dropped=s.dropped + lost,
         used=s.used + whole - room,
     )  # fmt: skip
-    served = jnp.minimum(s.accepted, s.served + room)
+    served, before, leaving = jnp.minimum(s.accepted, s.served + room), s, ()
     busy = (served - s.served) / jnp.maximum(room, _TINY)  # share of the step
     s, record = _serve(port, s._replace(served=served), record, k)
+    if port.signals and port.departs:
+        s, leaving = _judge_leaving(port, numbers, before, s, record, k, step, u)
     if port.signals or port.finite or port.lossy:
         record = record._replace(lost=write(record.lost, k, last(record.lost, k) + cut))
     if port.loads:
@@ -374,8 +396,57 @@ def pass_through(
         system_squares=s.system_squares + step * jnp.maximum(present**2, busy),
     )  # fmt: skip
     if port.ticks:
-        s = _tick(port, numbers, s, number, present, now, step, u[-1])
-    return Outcome(s, record, marks)
+        waited = (k.astype(float) - last(record.place, k + 1)) * step
+        s = _tick(port, numbers, s, number, present, now, step, waited, u[-1])
+    return Outcome(s, record, marks, leaving)
+
+
+def _judge_leaving(
+    port: Port, numbers: PortNumbers, before: PortState, s: PortState, record: PortRecord,
+    k: Array, step: Array, u: Array,
+) -> tuple[PortState, Leaving]:  # fmt: skip
+    """The link after its law has seen the packets of a step leave, one or a few at a time, and its
+    signals to them.
+
+    What they have waited and leave behind moves evenly from that of the first to the last one's.
+    """
+    law, capacity, x = numbers.law, numbers.capacity + 0.0 * s.left, s.law
+    whole = jnp.floor(s.left + _WHOLE) - jnp.floor(before.left + _WHOLE)
+    size = jnp.maximum(jnp.ceil(whole / port.blocks), 1.0)
+    waits = [_held(port, before), _held(port, s)]
+    ages = [(row - 1).astype(float) - last(record.place, row) for row in (k, k + 1)]
+    marked = dropped = end = part_of = 0.0 * whole
+    for j in range(1, port.blocks + 1):
+        begin, end, time = end, jnp.minimum(size * j, whole), part_of
+        part_of = jnp.where(whole > 0, end / jnp.maximum(whole, 1.0), float(j == port.blocks))
+        part, span = end - begin, step * (part_of - time)
+        sojourn, queue = (a + (b - a) * part_of for a, b in (ages, waits))
+        sojourn = jnp.maximum(sojourn * step - 1 / capacity, 0.0)
+        seen = Arrival(part, span, queue, capacity, 1.0 + 0.0 * part, sojourn)
+        x = _add(x, law.on_departure(x, seen))
+        said = law.signal(x, seen)
+        hits = jnp.floor(jnp.minimum(said.mark, 1.0) * part + u[j - 1])
+        lost = jnp.floor(jnp.minimum(said.drop, 1.0) * part + 1 - u[j - 1])
+        if law.heeds_signals:
+            told, change = hits + lost, law.on_signal(x, seen)
+            x = _add(x, map_tree(lambda v, n=told: n * v, change))
+        marked, dropped = marked + hits, dropped + lost
+    return s._replace(law=x), Leaving(whole, marked, dropped)
+
+
+def room_of(
+    port: Port, numbers: PortNumbers, step: Array, states: tuple[PortState, ...], served: Array
+) -> Array:
+    """Packets (B) that a link can serve in a step: of a shared transmitter, what the queue that is
+    `served` first leaves, or all but what waits beside it, by its weight at least.
+    """
+    whole = numbers.capacity * step
+    if port.after >= 0:
+        return jnp.maximum(whole - served, 0.0)
+    if port.beside >= 0:
+        waits = states[port.beside].accepted - states[port.beside].served
+        return jnp.maximum(numbers.weight * whole, whole - waits)
+    return whole
 
 
 def _serve(port: Port, s: PortState, record: PortRecord, k: Array) -> tuple[PortState, PortRecord]:
@@ -412,7 +483,7 @@ def chance_of_loss(
     kept = 1 - s.full
     if port.lossy:
         kept = kept * (1 - numbers.random_loss)
-    if port.signals:
+    if port.signals and not port.departs:
         seen = _see(port, _held(port, s), 0.5)
         said = _say(numbers, s, seen, step, size)
         enough = seen >= (least if port.averages else 0.0)

@@ -79,6 +79,15 @@ class _Response:
         delay = jnp.maximum(self.rtt - self.p.trip, 0.0)
         return Ack(count, elapsed, self.rtt, self.load + self.zero, marked, delay)
 
+    def _since(self, later: Array) -> Since:
+        """The time since the last reaction; `later` where packets sent after it are known of."""
+        time, span = self.now - self.s.reacted_at, self.rtt
+        rounds = self.rules.rounds(self._ack(self.zero, self.zero))
+        if not isinstance(rounds, int):
+            span = self.rtt / rounds
+            later = later & (time >= span)
+        return Since(time, span, jnp.where(later, 1.0, 0.0), self.s.dropped)
+
     def _window(self) -> Array:
         """Windows, of which the receivers' are no smaller."""
         return jnp.minimum(self.rules.window(self.s.law), self.rules.max_window)
@@ -107,7 +116,7 @@ class _Response:
 
     def observe(self) -> None:
         """Learn from all ACKs."""
-        if self.kind.capable or self.kind.loads:
+        if self.kind.observes:
             marked = self.marks / jnp.where(self.spoke, self.acks, 1.0)
             ack = self._ack(self.acks, jnp.where(self.spoke, jnp.clip(marked, 0.0, 1.0), 0.0))
             change = self.rules.observe(self.s.law, ack)
@@ -213,8 +222,7 @@ class _Response:
         rules, marks = self.rules, jnp.where(self.calm, self.marks, 0.0)
         quenched = self.heard.quenched - self.s.quenched if kind.quench else self.zero
         if kind.gated:
-            rtt, after = self.rtt, jnp.where(self.after, 1.0, 0.0)
-            since = Since(self.now - self.s.reacted_at, rtt, after, self.s.dropped)
+            since = self._since(self.after)
             ready = (self.p.reaction.ready(since) + self.zero > 0) & self.calm & ~self.fresh
             hit = self._react(rules.on_mark, marked, (marks > 0) & ready, 0.0)
             if kind.quench:
@@ -269,10 +277,10 @@ class _Response:
         """Grow on ACKs that the reaction lets through, by slow start or by the law."""
         kind, s, rules, zero = self.kind, self.s, self.rules, self.zero
         later = self.heard.known > s.recover
+        since = self._since(later)
         grows = self.spoke & self.calm & ~self.fresh & ~self._is_repairing()
         if kind.sticky and not kind.grow_on_echo:
             grows = grows & later
-        since = Since(self.now - s.reacted_at, self.rtt, jnp.where(later, 1.0, 0.0), s.dropped)
         clean, marked = (self.p.reaction.growing(since, m + zero) + zero for m in (0.0, 1.0))
         tagged = jnp.minimum(self.marks, self.acks) if kind.capable and not kind.quench else zero
         count = jnp.where(clean > 0, self.acks - tagged, 0.0) + jnp.where(marked > 0, tagged, 0.0)

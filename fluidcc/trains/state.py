@@ -108,6 +108,7 @@ class PortState(NamedTuple):
     system_squares: Array
     used: Array  # by voice of its own queue, in packets
     full: Array  # share of the packets of the last step that found no room
+    shed: Array | tuple[()]  # of the last step, dropped as they left, and took no time; () for none
     calls: Array
     talkers: Array
 
@@ -122,6 +123,7 @@ class PortRecord(NamedTuple):
     chance: Array  # (L, B) probability of a signal to ACKs that pass; (0, B) if none is rewritten
     lost: Array  # (L, N, B) of each flow, packets
     marks: Array  # (L, N, B) of each flow
+    shed: Array | tuple[()]  # (L, N, B) of each flow, dropped as they left; () if none can be
 
 
 class Record(NamedTuple):
@@ -160,10 +162,15 @@ def first(shape: Shape, numbers: Numbers, calls: Any, talkers: Any) -> Run:
         ports=tuple(map(_first_port, numbers.ports, calls, talkers)),
         record=_first_record(shape, lanes),
         arrived=tuple(per_hop(kind, kind.route) for kind in kinds),
-        departed=tuple(per_hop(k, k.route if k.marking_point in LATE else ()) for k in kinds),
+        departed=tuple(per_hop(k, k.route if _leaves(shape, k) else ()) for k in kinds),
         returned=tuple(tuple(np.zeros(lanes) for _ in kind.back) for kind in kinds),
         oldest=np.zeros(lanes),
     )
+
+
+def _leaves(shape: Shape, kind: Kind) -> bool:
+    """Whether some packets of a kind are decided upon as they leave."""
+    return kind.marking_point in LATE or any(shape.ports[k].departs for k in kind.route)
 
 
 def _first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
@@ -209,7 +216,8 @@ def _first_port(numbers: PortNumbers, calls: Any, talkers: Any) -> PortState:
     zero = np.zeros_like(calls)
     law = map_tree(lambda v: v + zero, numbers.start)
     first = (numbers.period[0] + numbers.period[1]) / 2
-    return PortState(law, zero, zero, zero + first, *([zero] * 14), calls=calls, talkers=talkers)
+    own = {"calls": calls, "talkers": talkers, "shed": zero if numbers.law.at_departure else ()}
+    return PortState(law, zero, zero, zero + first, *([zero] * 14), **own)
 
 
 def _first_record(shape: Any, lanes: int) -> Record:
@@ -227,6 +235,7 @@ def _first_record(shape: Any, lanes: int) -> Record:
             chance=zeros if p.rewrites else zeros[:0],
             lost=np.zeros((rows if p.signals or p.finite or p.lossy else 0, p.flows, lanes)),
             marks=np.zeros((rows if p.signals else 0, p.flows, lanes)),
+            shed=np.zeros((rows, p.flows, lanes)) if p.departs else (),
         )
 
     sent = tuple(np.zeros((rows, kind.count, lanes)) for kind in shape.kinds)

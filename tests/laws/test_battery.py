@@ -24,7 +24,7 @@ from fluidcc.check import assertions, checks
 from fluidcc.check.cases import RULES, Case, cases_of, distinct, numbers_of
 from fluidcc.check.checks import Subject
 from fluidcc.laws import Droptail, Threshold
-from fluidcc.laws.law import Law
+from fluidcc.laws.law import Arrival, Law
 from fluidcc.laws.registry import LAWS
 from fluidcc.programs import slope
 
@@ -105,15 +105,17 @@ def test_one_definition_holds_in_three_engines(case: Case, data: st.DataObject):
     assert [fault for judge in judges if (fault := judge(case, numbers))] == []
 
 
+FOUND = Arrival(1.0, 0.0, 30.0, 1000.0)
 CORNERED = [Threshold(width=8.0)] + [
-    c.law for c in CASES if c.method == "signal" and c.law.breakpoints(c.law.start(30.0), 30.0)
+    c.law for c in CASES if c.method == "signal" and c.law.breakpoints(c.law.start(30.0), FOUND)
 ]
 
 
 @pytest.mark.parametrize("law", CORNERED, ids=str)
 def test_corners_of_marking_are_those_that_the_law_names(law):
     assert list(checks.corners(law)) == []
-    signs = np.sign([law.breakpoints(law.start(v), v) for v in np.arange(0.5, 200.0)])
+    found = [FOUND._replace(queue=v, sojourn=v / 1000) for v in np.arange(0.5, 200.0)]
+    signs = np.sign([law.breakpoints(law.start(v.queue), v) for v in found])
     assert np.any(signs[1:] != signs[:-1])  # else there was none to look at
 
 

@@ -35,7 +35,7 @@ def resting_window(law, reaction, p: float) -> float:
     """Window at which the drift per ACK vanishes, by bisection on the rules."""
 
     def drift(w: float) -> float:
-        share = reaction.shares(p, w)
+        share = reaction.shares(p, w, 0.1)
         return float(share.growing * law.on_ack(w, ONE) + share.reacting * law.on_mark(w, ONE))
 
     return brentq(drift, 1e-12, 1e12, xtol=1e-14, rtol=1e-14, maxiter=500)
@@ -147,7 +147,7 @@ def test_a_reaction_that_waits_is_a_renewal_process(reaction):
     with the pause windows grow in the wait alone.
     """
     p, w = sp.symbols("p w", positive=True)
-    share = reaction.shares(p, w)
+    share = reaction.shares(p, w, 0.1)
     assert sp.simplify(share.reacting - 1 / (w + 1 / p)) == 0
     if reaction.name == "pause":
         assert sp.simplify(share.growing - (1 / p) / (w + 1 / p)) == 0
@@ -160,9 +160,9 @@ def test_blocks_of_once_per_rtt(p: float):
     w = resting_window(laws.Reno(), laws.OncePerRTT(block="round_chain"), p)
     quiet = (1 - p) ** w
     assert quiet == pytest.approx(w / 2 * (1 - quiet), rel=1e-9)
-    clean = laws.OncePerRTT(block="round_chain", growth="clean").shares(p, 9.0)
-    assert clean == laws.OncePerRTT(block="round_chain").shares(p, 9.0)
-    assert laws.OncePerRTT(growth="clean", block="poisson").shares(p, 9.0).growing == 1 - p
+    clean = laws.OncePerRTT(block="round_chain", growth="clean").shares(p, 9.0, 0.1)
+    assert clean == laws.OncePerRTT(block="round_chain").shares(p, 9.0, 0.1)
+    assert laws.OncePerRTT(growth="clean", block="poisson").shares(p, 9.0, 0.1).growing == 1 - p
 
 
 # -- BMCC
@@ -206,7 +206,7 @@ def test_dctcp_is_the_published_fluid_model_under_step_marking(p: float):
     # Alizadeh et al. (2011), eqs 1 and 2; their g is the slope -log(1 - g) of eq. 1's factor
     law, w, alpha = laws.DCTCP(), 30.0, 0.2
     s, acks = Estimated(w, alpha), w / R
-    heard = laws.OncePerRTT().shares(p, w).reacting
+    heard = laws.OncePerRTT().shares(p, w, 0.1).reacting
     growth = slope(lambda k: law.on_ack(s, laws.Ack(k, 0.0, R)).window, w)
     moved = slope(lambda k: law.observe(s, laws.Ack(k, 0.0, R, 0.0, p)).alpha, w)
     drift = acks * (growth + heard * law.on_mark(s, ONE).window)

@@ -29,7 +29,7 @@ FAST = ("symbols", "results", "branches", "declarations", "means")
 @pytest.fixture
 def here(tmp_path):
     """The folder of a new user: the examples, and nothing else."""
-    for name in (*NAMES, "codel"):
+    for name in (*NAMES, "codel_rate"):
         for ending in ("py", "toml"):
             shutil.copy(EXAMPLES / f"{name}.{ending}", tmp_path)
     return tmp_path
@@ -45,7 +45,7 @@ def test_a_scenario_alone_never_loads_a_law(run, here):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("name", [*NAMES, "codel"])
+@pytest.mark.parametrize("name", [*NAMES, "codel_rate"])
 def test_files_bring_their_laws_for_one_command(run, here, name):
     words = ("show", f"{name}.toml", "--json")
     code, out, _ = run(*words, "--law-file", f"{name}.py", heavy=False)
@@ -102,7 +102,7 @@ def test_the_command_reports_a_faulty_law(run, here):
 
 
 def test_a_law_without_an_equilibrium_is_told_as_the_page_has_it(run, here):
-    code, out, err = run("equilibrium", "codel.toml", "--law-file", "codel.py")
+    code, out, err = run("equilibrium", "codel_rate.toml", "--law-file", "codel_rate.py")
     page = (EXAMPLES.parent / "own_queue_law.md").read_text(encoding="utf-8")
     said = page.partition("```text\nEquilibrium: undetermined (")[2].partition(" ...)")[0]
     assert code == 3 and f"Equilibrium: undetermined ({said.replace(chr(10), ' ')}" in out
@@ -208,6 +208,27 @@ def test_a_law_by_rounds_has_its_window_and_starts_from_constants(hooks):
     assert tuple(law.start(8.0)) == (8.0, 0.0, 0.0)
 
 
+def test_a_law_whose_rounds_last_a_time_is_cut_once_in_each(hooks):
+    """Growth of 1 - p packets in a round trip, half the window by each of blocks with a mark."""
+    changes = {"flow.window.law": "seldom", "flow.n": 20, "model.rates": "ack"}
+    net = fc.replace(fc.load(SLOW), changes)
+    group = fc.equilibrium(net).flows["tcp"]
+    w, p, rtt = (float(v[0]) for v in (group.window, group.mark_probability, group.rtt))
+    acks = w * 0.5 / rtt  # in a round of 0.5 s
+    cuts = -math.expm1(acks * math.log1p(-p)) / acks
+    assert rtt < 0.5 and (1 - p) / w == pytest.approx(cuts * w / 2, rel=1e-6)
+    runs = fc.simulate_packets(net, until=30.0, warmup=10.0, seeds=[1]).to_dict()["mean"]
+    assert runs["flows"]["tcp"]["window_reductions"] < 20 * 20 / 0.5
+
+
+def test_checks_of_a_law_that_counts_between_ticks_ask_no_trajectory(hooks):
+    """The linearisation has ticks as change per period, and what is counted at its mean."""
+    net = fc.replace(fc.load(SLOW), {"flow.window.law": "rounds"})
+    report = fc.check_law(type(net.flows[0].window))
+    (row,) = (own for own in report.findings if own.check == "trajectory")
+    assert row.verdict == "not applicable"
+
+
 @pytest.mark.parametrize("ecn", [False, True], ids=("drops", "marks"))
 def test_pie_shows_drops_as_drops_and_marks_as_marks_in_every_engine(ecn):
     """By the packets' own counts."""
@@ -296,7 +317,7 @@ def on_arrival(self, x, seen):
     return seen.count * self.w * (seen.queue - x)
 def signal(self, x, seen):
     return Signal(mark=ops.clip(x / 1000, 0.0, 1.0))
-def breakpoints(self, x, queue):
+def breakpoints(self, x, seen):
     return (x - 1000,)
 """
 TICKING = """
@@ -377,7 +398,7 @@ TEXTS_OF_QUEUES = [
     (f'period = "interval"\n{SIGNAL}Signal()', "load", "expected a method period(self), got"),
     (f"def zero_order_hold(self):\n    return True\n{SIGNAL}Signal()", "load",
      "expected a plain line `zero_order_hold = ...`, got a method"),
-    (f"{SIGNAL}Signal()\ndef breakpoints(self, x, queue):\n    return queue - 5", "load",
+    (f"{SIGNAL}Signal()\ndef breakpoints(self, x, seen):\n    return seen.queue - 5", "load",
      "returns 35.0, expected a tuple"),
     (f"{SIGNAL}Signal(mark=ops.minimum(ops.sqrt(seen.queue / 30.0), 1.0))", "derivatives",
      "signal at", "q = 0", "slope in q is not finite", "guard"),
@@ -577,7 +598,7 @@ LAWS = {  # what is found of equilibrium and packets, and words of the reason
     "scalable": ("ok", "ok", "equilibrium regular"),
     "cubic_target": ("ok", "ok", "equilibrium regular"),
     "vegas": ("not applicable", "ok", "queues from 20 to 40 packets"),
-    "codel": ("undetermined", "ok", "memory count of links.bottleneck.queue still changes"),
+    "codel_rate": ("undetermined", "ok", "memory count of links.bottleneck.queue still changes"),
     "rate": ("ok", "ok", "equilibrium regular"),
 }
 
@@ -589,9 +610,9 @@ def test_laws_that_researchers_write_have_right_answers_or_a_reason(name):
     an equilibrium that the model cannot have is no pass.
     """
     with loaded([]):
-        home = EXAMPLES if name == "codel" else Path(__file__).parent / "laws"
+        home = EXAMPLES if name == "codel_rate" else Path(__file__).parent / "laws"
         (law,) = fc.load_laws(home / f"{name}.py")
-        tried = verb.NetworkTest(law, "queue" if name == "codel" else "window", None)
+        tried = verb.NetworkTest(law, "queue" if name == "codel_rate" else "window", None)
         rest = verb.finding("equilibrium", verb.NetworkTest.settles, tried)
         packets = verb.finding("packets", verb.NetworkTest.packets, tried)
     *verdicts, words = LAWS[name]

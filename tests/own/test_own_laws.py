@@ -334,11 +334,11 @@ def test_a_rule_that_jumps_at_rest_is_named_and_its_trajectory_ends():
 
 def test_a_queue_law_whose_memory_moves_has_no_equilibrium_at_any_level():
     """CoDel as a rate counts on above its target."""
-    fc.load_laws(EXAMPLES / "codel.py")
-    net = fc.load(EXAMPLES / "codel.toml")
+    fc.load_laws(EXAMPLES / "codel_rate.py")
+    net = fc.load(EXAMPLES / "codel_rate.toml")
     runs = fc.simulate_packets(net, until=40, warmup=10, seeds=range(1, 5))
     queue = runs.mean["links"]["bottleneck"]["number_in_system_mean"]
-    assert round(queue, 1) == 15.5  # as the page has it
+    assert round(queue, 1) == 25.4  # as the page has it
     for closure in ("mean", "population"):
         rest = fc.equilibrium(fc.replace(net, {"model.closure": closure}))
         assert rest.status == "undetermined"
@@ -365,9 +365,9 @@ def test_a_jump_that_a_law_does_not_name_ends_a_trajectory_with_the_remedies():
     assert run(name="jumpy").status.name == "ok"  # by uniform steps
     ended = run(fc.Located(rtol=1e-6), name="jumpy")
     assert ended.status.name == "tolerance_not_met"
-    for words in ("(queue - limit,), from breakpoints(x, queue)", "docs/own_queue_law.md"):
+    for words in ("(seen.queue - limit,), from breakpoints(x, seen)", "docs/own_queue_law.md"):
         assert words in ended.message
-    declared = {"breakpoints": lambda self, x, queue: (queue - self.limit,)}
+    declared = {"breakpoints": lambda self, x, seen: (seen.queue - self.limit,)}
     assert run(fc.Located(rtol=1e-6), name="jumpy", **declared).status.name == "ok"
 
 

@@ -2,7 +2,9 @@
 
 import ctypes
 import dataclasses
-from collections.abc import Iterable, Iterator
+import heapq
+import math
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -206,6 +208,22 @@ def rewritten_back() -> Network:
     )
 
 
+def fair() -> Network:
+    """Flows of two groups over fair links there and back, which their ACKs pass too, and of one
+    over a fair link that changes.
+    """
+    net = both_ways()
+    alone = dataclasses.replace(
+        net.links[0], queue=red(), fair=True, random_loss=0.01,
+        schedule=(Change(1.3, capacity=600.0, delay=0.03),),
+    )  # fmt: skip
+    return Network(
+        links=(*(dataclasses.replace(link, fair=True) for link in net.links), alone),
+        flows=(*net.flows, flows(3, route=(2,))),
+        link_names=("there", "back", "alone"), flow_names=("a", "b", "c"),
+    )  # fmt: skip
+
+
 DELAYED = (("delayed_acks", True),)
 
 
@@ -289,6 +307,8 @@ CASES = {
     "files": two_ways(laws.Files(arrivals=10.0, file=30.0, sizes="pareto")),
     "sessions": two_ways(laws.Sessions(page_gap=1.0)),
     "changing": changing(),
+    "fair": fair(),
+    "fair_codel": dumbbell(flows(4, feedback=laws.Loss()), laws.CoDel(target=0.01), fair=True),
     "delayed_sack": both_ways(
         window=laws.SACK(max_window=100.0), sender=DELAYED, feedback=laws.Loss(), stop=(2.5,)
     ),
@@ -339,6 +359,54 @@ def events(net: Network, until: float, seed: int = 1) -> Iterator[Simulation]:
         yield simulation
 
 
+def watched(
+    net: Network, until: float, ports: Callable[[Simulation], list[int]], seed: int = 3
+) -> tuple[list[tuple[float, int, int]], list[tuple[float, int, int]]]:
+    """Arrivals (time, class, size) and services (start, class, size) of a run, event by event, at
+    the ports of the classes, which share a transmitter.
+    """
+    arrivals, services = [], []
+    seen, started = [], -1.0
+    for simulation in events(net, until, seed):
+        pool, now = simulation.packets, float(simulation.state["now"][0])
+        queues = [simulation.ports[port] for port in ports(simulation)]
+        seen = seen or [0] * len(queues)
+        for c, queue in enumerate(queues):
+            taken = int(queue["arrivals"] - queue["drops"])
+            if taken > seen[c]:  # the one that came is the tail, or in service at once
+                index = int(queue["tail"] if queue["count"] else queue["serving"])
+                arrivals.append((now, c, int(pool[index]["size"])))
+                seen[c] = taken
+        for c, queue in enumerate(queues):
+            if queue["busy"] and float(queue["started"]) > started:
+                started = float(queue["started"])
+                services.append((started, c, int(pool[int(queue["serving"])]["size"])))
+    return arrivals, services
+
+
+def by_definition(
+    arrivals: list[tuple[float, int, int]], weights: tuple[float, ...], rate: float
+) -> list[tuple[float, int, int]]:
+    """Services of packets under SCFQ with a tag for every packet, as they are defined, at so many
+    byte/s.
+    """
+    services, queue, last, virtual, free = [], [], [0.0] * len(weights), 0.0, 0.0
+    coming = iter([*enumerate(arrivals), (len(arrivals), (math.inf, 0, 0))])
+    k, (time, c, size) = next(coming)
+    while queue or time < math.inf:
+        now = free if queue else max(free, time)
+        while time <= now:  # who comes as another goes is there for the choice
+            if not queue and time > free:  # the line has been idle
+                last, virtual = [0.0] * len(weights), 0.0
+            last[c] = max(last[c], virtual) + size / weights[c]
+            heapq.heappush(queue, (last[c], c, k, size))
+            k, (time, c, size) = next(coming)
+        virtual, c_next, _, size_next = heapq.heappop(queue)
+        services.append((now, c_next, size_next))
+        free = now + size_next / rate
+    return services
+
+
 def queue_memory(simulation: Simulation, count: int) -> np.ndarray:
     """Numbers that the first link's law remembers."""
     block = int(simulation.ports["block"][0]) + 8 * r.Q_STATE
@@ -354,12 +422,6 @@ def _held(simulation, queue):
     return out
 
 
-def _sends(simulation, port):
-    """Whether a port has a packet of either class in service."""
-    place = (int(port["second_class"]) - simulation.classes.ctypes.data) // r.CLASS_RECORD.itemsize
-    return port["busy"] or (port["second_class"] and simulation.classes[place]["busy"])
-
-
 def _kinds(simulation):
     """Wires by kind."""
     for entity in simulation.entities:
@@ -373,13 +435,8 @@ def conserved(simulation: Simulation) -> None:
     assert np.all(
         ports["arrivals"] == ports["departures"] + ports["drops"] + ports["count"] + ports["busy"]
     )
-    classes = simulation.classes
-    assert np.all(
-        classes["arrivals"]
-        == classes["departures"] + classes["drops"] + classes["count"] + classes["busy"]
-    )
-    under_way = [p for queues in (ports, classes) for q in queues for p in _held(simulation, q)]
-    under_way += [pool[port["serving"]] for port in ports if _sends(simulation, port)]
+    under_way = [p for port in ports for p in _held(simulation, port)]
+    under_way += [pool[port["serving"]] for port in ports if port["busy"]]
     wires = list(_kinds(simulation))
     data = under_way + [p for kind, w in wires if kind == r.WIRE for p in _held(simulation, w)]
     others = [p for kind, w in wires if kind != r.WIRE for p in _held(simulation, w)]

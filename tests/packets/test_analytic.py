@@ -5,12 +5,11 @@ served, the packets in the system are the Poisson arrivals during one sojourn, w
 variance by the moments of the waiting time (Pollaczek and Khinchine).
 """
 
-import heapq
 import math
 
 import numpy as np
 import pytest
-from packet_cases import dumbbell, events, finished, flows, within
+from packet_cases import by_definition, dumbbell, finished, flows, watched, within
 from scipy import stats
 from scipy.optimize import brentq
 
@@ -271,48 +270,14 @@ def mixed(calls, cross, *, buffer=40.0, **changes):
 
 
 def watch(net, until):
-    """Arrivals (time, class, size) and services (start, class, size) of a run, event by event."""
-    arrivals, services = [], []
-    seen, started = [0, 0], -1.0
-    for simulation in events(net, until, seed=3):
-        port, beside, pool = simulation.ports[0], simulation.classes[0], simulation.packets
-        now = float(simulation.state["now"][0])
-        for c, queue in ((VOICE, beside), (FLOWS, port)):
-            taken = int(queue["arrivals"] - queue["drops"])
-            if taken > seen[c]:  # the one that came is the tail, or in service at once
-                index = int(queue["tail"] if queue["count"] else port["serving"])
-                arrivals.append((now, c, int(pool[index]["size"])))
-                seen[c] = taken
-        if (port["busy"] or beside["busy"]) and float(port["started"]) > started:
-            started = float(port["started"])
-            size = int(pool[int(port["serving"])]["size"])
-            services.append((started, FLOWS if port["busy"] else VOICE, size))
-    return arrivals, services
-
-
-def by_definition(arrivals, weights):
-    """Services of packets under SCFQ with a tag for every packet, as they are defined."""
-    services, queue, last, virtual, free = [], [], [0.0, 0.0], 0.0, 0.0
-    coming = iter([*enumerate(arrivals), (len(arrivals), (math.inf, 0, 0))])
-    k, (time, c, size) = next(coming)
-    while queue or time < math.inf:
-        now = free if queue else max(free, time)
-        while time <= now:  # who comes as another goes is there for the choice
-            if not queue and time > free:  # the line has been idle
-                last, virtual = [0.0, 0.0], 0.0
-            last[c] = max(last[c], virtual) + size / weights[c]
-            heapq.heappush(queue, (last[c], c, k, size))
-            k, (time, c, size) = next(coming)
-        virtual, c_next, _, size_next = heapq.heappop(queue)
-        services.append((now, c_next, size_next))
-        free = now + size_next / BYTES
-    return services
+    """Arrivals and services of a run, voice first."""
+    return watched(net, until, lambda run: [run.voice_ports[0], 0])
 
 
 @pytest.mark.parametrize(("calls", "cross", "share"), [(450.0, 1500.0, 0.8), (150.0, 700.0, 0.3)])
 def test_services_are_those_of_the_definition(calls, cross, share):
     arrivals, services = watch(mixed(calls, cross, share=share), 5.0)
-    expected = by_definition(arrivals, (share, 1 - share))
+    expected = by_definition(arrivals, (share, 1 - share), BYTES)
     assert len(services) > 5000 and len({c for _, c, _ in services}) == 2
     assert [(c, size) for _, c, size in services] == [
         (c, size) for _, c, size in expected[: len(services)]

@@ -26,7 +26,7 @@ def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp
         return []
     w, p = sp.Symbol("W", positive=True, real=True), sp.Symbol("p", positive=True)
     bare, one = with_symbols(window), Ack(sp.Integer(1), sp.Integer(0), sp.Symbol("R", real=True))
-    share = reaction.shares(p, w)
+    share = reaction.shares(p, w, one.rtt)
     balance = share.growing * bare.on_ack(w, one) + share.reacting * bare.on_mark(w, one)
     try:
         roots = sp.solve(sp.nsimplify(in_powers(balance)), w)

@@ -64,9 +64,9 @@ class AbstractAdaptiveRED(AbstractRED):
         ends = (ops.where(inside, end, self.p_max) for end in (self.lowest, self.highest))
         return (first, *(first._replace(p=end) for end in ends))
 
-    def switching_points(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def switching_points(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """Range of averages at which p_max may be in equilibrium."""
-        v = self.average(x, queue)
+        v = self.average(x, seen.queue)
         low, high = self.aim()
         return (v - low, v - high)
 

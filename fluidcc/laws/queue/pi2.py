@@ -31,7 +31,7 @@ class PI2(AbstractQueueLaw):
 
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Move p by the delay and by its growth, within [0, 1]."""
-        delay = seen.queue / seen.capacity
+        delay = seen.sojourn
         p = x.p + self.alpha * (delay - self.target) + self.beta * (delay - x.delay)
         return self.change(x, p=ops.clip(p, 0.0, 1.0) - x.p, delay=delay - x.delay)
 

@@ -45,7 +45,7 @@ class PIE(AbstractQueueLaw):
 
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Move p by the delay and by its growth; forget it when the queue stays empty."""
-        delay, part = seen.queue / seen.capacity, 1.0
+        delay, part = seen.sojourn, 1.0
         for below, divisor in _GAINS:
             part = ops.where(x.p < below, 1 / divisor, part)
         step = part * (self.alpha * (delay - self.target) + self.beta * (delay - x.delay))
@@ -74,6 +74,6 @@ class PIE(AbstractQueueLaw):
             return 0.0 * x.p
         return self._allowed(x, seen, self.spreading.gap_probability(x.p, gap))
 
-    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """Where signals begin or end."""
-        return (x.delay - self.target / 2, x.p - 0.2, queue - 2)
+        return (x.delay - self.target / 2, x.p - 0.2, seen.queue - 2)

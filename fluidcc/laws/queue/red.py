@@ -100,9 +100,9 @@ class AbstractRED(AbstractQueueLaw):
         """Probability of a signal for packet `gap` after the last."""
         return self.sure(x, seen, self.spreading.gap_probability(self.base(x, seen), gap))
 
-    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """The thresholds of the average."""
-        v = self.average(x, queue)
+        v = self.average(x, seen.queue)
         corners: tuple[Num, ...] = (v - self.min_th, v - self.max_th)
         return (*corners, v - 2 * self.max_th) if self.gentle else corners
 

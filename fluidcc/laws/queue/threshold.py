@@ -40,9 +40,9 @@ class Threshold(AbstractQueueLaw):
         rise = ops.clip((seen.queue - self.at) / some, 0.0, 1.0)
         return Signal(mark=ops.where(self.width > 0, rise, step))
 
-    def breakpoints(self, x: State, queue: Num) -> tuple[Num, ...]:
+    def breakpoints(self, x: State, seen: Arrival) -> tuple[Num, ...]:
         """Both ends of the ramp, which are one for a step."""
-        return (queue - self.at, queue - self.at - self.width)
+        return (seen.queue - self.at, seen.queue - self.at - self.width)
 
     def is_discontinuous(self) -> bool:
         """A step jumps."""

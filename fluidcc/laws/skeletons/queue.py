@@ -30,7 +30,7 @@ class MyLaw(AbstractQueueLaw):
         """The probability to mark a packet; drop=... is that to drop it."""
         return Signal(mark=ops.clip(self.slope * (x - self.least), 0.0, 1.0))
 
-    def breakpoints(self, x, queue):
+    def breakpoints(self, x, seen):
         """Numbers that are 0 where the signal has a corner or a jump."""
         return (x - self.least, self.slope * (x - self.least) - 1)
 

@@ -22,7 +22,7 @@ class MyLaw(AbstractReaction):
         """May the window grow on this acknowledgement? 1 or 0."""
         return 1
 
-    def shares(self, p, w):
-        """The means of both for marks of probability p and a window w [packet]."""
+    def shares(self, p, w, rtt):
+        """The means of both for marks of probability p and w packets in a round trip rtt [s]."""
         # After a reaction trips * w packets pass, and 1/p more up to the next mark.
         return Shares(growing=1.0, reacting=p / (1 + self.trips * w * p))

@@ -3,24 +3,25 @@
 from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractWindowLaw, Ack, State
+from fluidcc.laws.law import Ack, State
 from fluidcc.laws.parameters import choice, param, state
+from fluidcc.laws.window.hystart import AbstractHyStart
 from fluidcc.ops import Num
 
 _SOME = 1e-9  # packets; below it a cubic root has no slope
 
 
-class CUBIC(AbstractWindowLaw):
+class CUBIC(AbstractHyStart):
     """Grow with the cube of the time since the last reduction, or as Reno where that is faster.
 
     Source: RFC 9438, sections 4.2 to 4.7; `beta_ecn` of 0.85 is RFC 8511. The window follows the
     cube in time, where the RFC aims one round trip ahead at each ACK: both are there within a round
     trip. The RFC's limit, half a window more in a round trip, is left out: it binds where round
-    trips are of a second.
+    trips are of a second. With `hystart` the first slow start is that of RFC 9406.
     """
 
     name: ClassVar[str] = "cubic"
-    source: ClassVar[str] = "rfc9438, sections 4.2 to 4.7; rfc8511"
+    source: ClassVar[str] = "rfc9438, sections 4.2 to 4.7; rfc8511; rfc9406"
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "sack"
     since = state(
@@ -57,7 +58,8 @@ class CUBIC(AbstractWindowLaw):
             return ops.maximum(s.top + self.c * (begins + elapsed) ** 3, s.reno + grown)
 
         window = larger(ack.elapsed, grown) - larger(0.0, 0.0)
-        return self.change(s, window=window, since=ack.elapsed, reno=grown)
+        change = self.change(s, window=window, since=ack.elapsed, reno=grown)
+        return self.opening(s, ack, change)
 
     def on_mark(self, s: State, ack: Ack) -> State:
         """Reduce the window as for a loss, or by less: sections 4.6 and 4.7."""
@@ -79,4 +81,5 @@ class CUBIC(AbstractWindowLaw):
             prior=s.window - s.prior,
             epoch=below - s.epoch,
             reno=below - s.reno,
+            **self.ended(s),
         )

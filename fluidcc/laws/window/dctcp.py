@@ -27,8 +27,8 @@ class DCTCP(AbstractWindowLaw):
     )
 
     def on_ack(self, s: State, ack: Ack) -> State:
-        """Grow by one packet per window of ACKs, as TCP does."""
-        return self.change(s, window=ack.count / s.window)
+        """Grow by one packet per window of ACKs, as TCP does, with as many rounds to each."""
+        return self.change(s, window=ack.count * self.rounds(ack) ** 2 / s.window)
 
     def on_mark(self, s: State, ack: Ack) -> State:
         """Cut by alpha/2 of the window: eq. 2."""
@@ -39,6 +39,6 @@ class DCTCP(AbstractWindowLaw):
         return self.change(s, window=-s.window / 2)
 
     def observe(self, s: State, ack: Ack) -> State:
-        """Move the estimate towards the share of marked packets: eq. 1."""
-        moved = 1 - (1 - self.g) ** (ack.count / s.window)
+        """Move the estimate towards the share of marked packets: eq. 1, once in a round."""
+        moved = 1 - (1 - self.g) ** (ack.count * self.rounds(ack) / s.window)
         return self.change(s, alpha=moved * (ack.marked - s.alpha))

@@ -4,12 +4,12 @@ Load factors: a BMCC router compares its load factor with a hash of the packet, 
 is larger. Here the packet carries the number, the largest of its route, and the receiver compares
 (`decode_load` in endpoints.py), which tells the sender the same. Qazi et al. (2010), section 3.2.
 
-A port may serve a second class of packets by self-clocked fair queueing: Golestani
-(1994), A self-clocked fair queueing scheme for broadband applications. A packet of `size` bytes of
-a class of weight w gets the tag max(tag of the one before it, virtual time) + size/w; the packet
-with the smallest tag is served next, and its tag is the virtual time while it is served. Within a
-class tags grow, so that only the head needs one, set when a packet becomes the head. At equal tags
-the second class goes first.
+Several ports may share a transmitter by self-clocked fair queueing: Golestani (1994), A
+self-clocked fair queueing scheme for broadband applications. A packet of `size` bytes at a port of
+weight w gets the tag max(tag of the one before it, virtual time) + size/w; the packet with the
+smallest tag is served next, and its tag is the virtual time while it is served. Within a port tags
+grow, so that only the head needs one, set when a packet becomes the head. At equal tags the port
+earlier in the chain goes first.
 """
 
 from math import inf
@@ -96,6 +96,22 @@ def quench_drop(s, flow, packet):
 
 
 @compiled
+def _is_mapped(port, group):
+    """Whether the queue's probability is mapped for this group; coupled ones map that beside."""
+    return group.marking != 0 and port.coupled < 0
+
+
+@compiled
+def _map(group, mark):
+    """The marking probability of a group at that of the queue; the same without a law for it."""
+    if group.marking == 0:
+        return mark
+    r.number_at(group.marking_block, r.M_PROBABILITY).value = mark
+    call(group.marking, group.marking_block)
+    return r.number_at(group.marking_block, r.M_PROBABILITY).value
+
+
+@compiled
 def _choose(s, port, packet, flow, group, below):
     """Decide by chance whether the packet is marked; CHOSEN if it must be dropped instead.
 
@@ -103,11 +119,17 @@ def _choose(s, port, packet, flow, group, below):
     """
     mark = r.number_at(port.block, r.Q_MARK).value
     chance = r.number_at(port.block, r.Q_CHANCE).value
-    mapped = group.marking != 0
+    mapped = _is_mapped(port, group)
     if mapped:
-        r.number_at(group.marking_block, r.M_PROBABILITY).value = mark
-        call(group.marking, group.marking_block)
-        chance = r.number_at(group.marking_block, r.M_PROBABILITY).value
+        chance = _map(group, mark)
+    return _draw(s, port, packet, flow, group, chance, mapped, mark < below, 1)
+
+
+@compiled
+def _draw(s, port, packet, flow, group, chance, mapped, marks, own):
+    """Choose a packet with probability `chance`, and mark it if it `marks`: by the port's `own`
+    law, which hears of it, or by another.
+    """
     if chance != chance:
         s.status = r.NOT_A_NUMBER
     if not chance > 0 or (chance < 1 and draw(port) > chance):
@@ -115,7 +137,9 @@ def _choose(s, port, packet, flow, group, below):
     if not mapped:
         port.gap = 0
         port.gap_bytes = 0
-    if packet.flags & r.ECT == 0 or mark >= below:
+    if own == 1 and port.signalled != 0:
+        call(port.signalled, port.block)
+    if packet.flags & r.ECT == 0 or not marks:
         return CHOSEN
     if packet.flags & r.CE == 0:
         packet.flags |= r.CE
@@ -135,7 +159,7 @@ def decide(s, port, packet, queued, full):
     group = r.group_at(s.groups, flow.group)
     if port.averages == 1 and port.busy == 0 and port.count == 0:
         _decay_average(s, port)
-    if group.marking == 0 and group.moment == r.ENTRY:
+    if group.moment == r.ENTRY and not _is_mapped(port, group):
         port.gap += 1
         port.gap_bytes += packet.size
     queue = queued / port.unit if port.by_bytes == 1 else queued
@@ -152,6 +176,8 @@ def decide(s, port, packet, queued, full):
     if (mark > 0 or drop > 0) and (port.averages == 0 or queued >= group.choice_waiting):
         if drop > 0 and (drop >= 1 or draw(port) < drop):
             fate = FORCED
+            if port.signalled != 0:
+                call(port.signalled, port.block)
         elif port.averages == 1 and group.choice_arms == 1 and port.armed == 0:
             port.armed = 1
             port.gap = 1
@@ -171,7 +197,7 @@ def decide(s, port, packet, queued, full):
 @compiled
 def _decide_late(s, port, packet, flow, group, queue):
     """Decide whether to mark a packet that cannot be dropped any more."""
-    if group.marking == 0:
+    if not _is_mapped(port, group):
         port.gap += 1
         port.gap_bytes += packet.size
     write_arrival(s, port, packet.size, queue)
@@ -189,6 +215,25 @@ def mark_departure(s, port, packet, flow, group):
     if port.counts_system == 1:
         queue += 1
     _decide_late(s, port, packet, flow, group, queue)
+
+
+@part(records="port packet flow group")
+def mark_coupled(s, port, packet, flow, group):
+    """Decide whether to mark a packet by the queue beside its own. RFC 9332, section 2.1."""
+    other = r.port_at(s.ports, port.coupled)
+    write_arrival(s, other, packet.size, waiting(other))
+    call(other.signal, other.block)
+    chance = _map(group, r.number_at(other.block, r.Q_MARK).value)
+    _draw(s, port, packet, flow, group, chance, True, True, 0)
+
+
+@compiled
+def mark_by_other(s, port, packet, moment):
+    """Decide about a packet by the queue beside its own at a moment, if its flow does so."""
+    flow = r.flow_at(s.flows, packet.flow)
+    group = r.group_at(s.groups, flow.group)
+    if group.moment == moment and packet.flags & r.ECT:
+        mark_coupled(s, port, packet, flow, group)
 
 
 @compiled
@@ -215,54 +260,16 @@ def rewrite_ack(s, entity):
 
 
 @compiled
-def _tag_first(port, second, size):
-    """Tag a packet that arrives at the port's own queue; call before it is put there."""
-    if port.count == 0:
-        second.first_tag = second.virtual + size / second.first_weight
-
-
-@compiled
-def _tag_second(second, size):
-    """Tag a packet that arrives at the second queue; call before it is put there."""
-    if second.count == 0:
-        second.tag = second.virtual + size / second.weight
-
-
-@compiled
-def _is_second_next(port, second):
-    """Whether the second queue is served next (1), or the port's own, which may be empty (0)."""
-    if second.count == 0:
-        return 0
-    return 1 if port.count == 0 or second.tag <= second.first_tag else 0
-
-
-@compiled
-def _take_first(s, port, second):
-    """Take the head of the port's own queue, which holds a packet."""
-    index = dequeue(s, port)
-    second.virtual = second.first_tag
-    if port.count > 0:
-        second.first_tag += r.packet_at(s.packets, port.head).size / second.first_weight
-    return index
-
-
-@compiled
-def _take_second(s, second):
-    """Take the head of the second queue, which holds a packet."""
-    index = dequeue(s, second)
-    second.virtual = second.tag
-    if second.count > 0:
-        second.tag += r.packet_at(s.packets, second.head).size / second.weight
-    return index
-
-
-@compiled
 def _perform_tick(s, port):
     """Perform a tick and set the timer; 0 if the law puts off a tick that would change nothing."""
     queue = waiting(port)
     if port.counts_system == 1:
         queue += port.busy
     write_arrival(s, port, port.unit, queue)
+    sojourn = queue / port.capacity
+    if port.transmitter != 0:  # its rate is not its own: that of the head so far
+        sojourn = s.now - r.packet_at(s.packets, port.head).arrives if port.count > 0 else 0.0
+    r.number_at(port.block, r.Q_SOJOURN).value = sojourn
     call(port.tick, port.block)
     changed = r.number_at(port.block, r.Q_CHANGED).value
     if changed != changed:
@@ -304,11 +311,7 @@ def account(s, port):
     port.bytes_squares += span * bytes_held * bytes_held
     if port.busy == 0:
         port.idle += span
-        port.waiting_idle += span * count  # while the second class is served
-    if port.second_class != 0:
-        second = r.class_at(port.second_class, 0)
-        if second.busy == 1:
-            second.used += span
+        port.waiting_idle += span * count  # while another port sends
     port.changed = s.now
 
 
@@ -323,18 +326,63 @@ def _become_idle(s, port):
 
 
 @compiled
-def _serve_second(s, entity, port, second):
-    """Start a transmission of the second class; `port.busy` stands for the port's own class."""
-    index = _take_second(s, second)
-    size = r.packet_at(s.packets, index).size
-    second.bytes -= size
-    second.busy = 1
-    port.serving = index
-    port.started = s.now
-    schedule(s, entity, s.now + size / port.rate, s.now)
-    if port.count == 0:
-        _become_idle(s, port)
-    port.busy = 0
+def _take(s, port):
+    """Take the head of a queue, which holds a packet, and tag the next one."""
+    index = dequeue(s, port)
+    if port.transmitter != 0 and port.count > 0:
+        port.tag += r.packet_at(s.packets, port.head).size / port.weight
+    return index
+
+
+@compiled
+def _judge_head(s, port, packet):
+    """Decide the fate of the packet at the head of the queue, which is about to leave."""
+    group = r.group_at(s.groups, r.flow_at(s.flows, packet.flow).group)
+    queue = float(port.count - 1)
+    if port.by_bytes == 1:
+        queue = (port.bytes - packet.size) / port.unit
+    if port.counts_system == 1:
+        queue += 1
+    port.gap += 1
+    port.gap_bytes += packet.size
+    write_arrival(s, port, packet.size, queue)
+    r.number_at(port.block, r.Q_SOJOURN).value = s.now - packet.arrives
+    port.seen_at = s.now
+    call(port.depart, port.block)
+    if port.loads == 1 and packet.flags & r.ACK == 0:
+        packet.load = max(packet.load, r.number_at(port.block, r.Q_LOAD).value)
+    drop = r.number_at(port.block, r.Q_DROP).value
+    if drop > 0 and (drop >= 1 or draw(port) < drop):
+        if port.signalled != 0:
+            call(port.signalled, port.block)
+        return FORCED
+    if r.number_at(port.block, r.Q_MARK).value > 0:
+        flow = r.flow_at(s.flows, packet.flow)
+        return _choose(s, port, packet, flow, group, inf)
+    return KEEP
+
+
+@part(records="port")
+def judge_heads(s, port):
+    """Decide about the packet that the port sends next, which is `judged` if it stays. If it is
+    dropped, the one behind it is looked at, at once, unless another port may be next.
+    """
+    port.judged = 0
+    while port.count > 0 and port.judged == 0:
+        packet = r.packet_at(s.packets, port.head)
+        if _judge_head(s, port, packet) == KEEP:
+            port.judged = 1
+            return
+        index = _take(s, port)
+        port.bytes -= packet.size
+        port.drops += 1
+        flow = r.flow_at(s.flows, packet.flow)
+        _lose(s, port, flow, packet)
+        if not packet.flags & r.ACK:
+            quench_drop(s, flow, packet)
+        release(s, index)
+        if port.transmitter != 0:
+            return
 
 
 @inlined
@@ -346,56 +394,73 @@ def _transmit(s, entity, port, index):
     port.serving = index
     if port.signal != 0:
         mark_leaving(s, port, packet, r.DEPARTURE)
+    if port.coupled >= 0:
+        mark_by_other(s, port, packet, r.DEPARTURE)
     port.started = s.now
     schedule(s, entity, s.now + packet.size / port.rate, s.now)
 
 
+@compiled
+def _choose_port(s, shared):
+    """Number of the port that a transmitter serves next; -1 if none has a packet."""
+    chosen, least = -1, inf
+    k = shared.first
+    while k >= 0:
+        port = r.port_at(s.ports, k)
+        if port.count > 0 and port.tag < least:
+            chosen, least = k, port.tag
+        k = port.sibling
+    return chosen
+
+
 @part(records="port")
-def serve_fairly(s, entity, port):
-    """Start the next transmission of two classes, or idle."""
-    second = r.class_at(port.second_class, 0)
-    if _is_second_next(port, second) == 1:
-        _serve_second(s, entity, port, second)
-    elif port.count > 0:
-        _transmit(s, entity, port, _take_first(s, port, second))
-    else:
-        second.virtual = 0.0
-        schedule(s, entity, r.NEVER, s.now)
-        _become_idle(s, port)
+def serve_fairly(s, port):
+    """Start the next transmission of several ports, after `port` has ended one or got a packet."""
+    shared = r.transmitter_at(port.transmitter, 0)
+    chosen = _choose_port(s, shared)
+    while chosen >= 0 and r.port_at(s.ports, chosen).depart != 0:
+        other = r.port_at(s.ports, chosen)
+        account(s, other)
+        judge_heads(s, other)
+        if other.judged == 1:
+            break
+        chosen = _choose_port(s, shared)
+    if port.busy == 1:
+        schedule(s, port.entity, r.NEVER, s.now)
+        if port.count == 0:
+            _become_idle(s, port)
+        port.busy = 0
+    shared.busy = 0
+    if chosen < 0:
+        shared.virtual = 0.0
+        return
+    shared.busy = 1
+    other = r.port_at(s.ports, chosen)
+    account(s, other)
+    shared.virtual = other.tag
+    _transmit(s, other.entity, other, _take(s, other))
 
 
 @compiled
 def _serve(s, entity, port):
     """Start the next transmission, or idle."""
-    if port.second_class != 0:
-        serve_fairly(s, entity, port)
-    elif port.count > 0:
+    if port.transmitter != 0:
+        serve_fairly(s, port)
+        return
+    if port.depart != 0:
+        judge_heads(s, port)
+    if port.count > 0:
         _transmit(s, entity, port, dequeue(s, port))
     else:
         schedule(s, entity, r.NEVER, s.now)
         _become_idle(s, port)
 
 
-@part(records="port")
-def arrive_second(s, entity, port, index):
-    """Take a packet of the second class into its queue, or drop it."""
-    second = r.class_at(port.second_class, 0)
-    packet = r.packet_at(s.packets, index)
-    second.arrivals += 1
-    if second.bytes + packet.size > second.limit:
-        second.drops += 1
-        if s.trace != 0:
-            trace_at_port(s, r.DROP, port, packet)
-        r.flow_at(s.flows, packet.flow).lost += 1
-        release(s, index)
-        return
-    if s.trace != 0:
-        trace_at_port(s, r.ENTER, port, packet)
-    _tag_second(second, packet.size)
-    enqueue(s, second, index)
-    second.bytes += packet.size
-    if port.busy == 0 and second.busy == 0:
-        _serve(s, entity, port)
+@inlined
+def _is_free(port):
+    """Whether a packet that arrives at a port can be sent at once."""
+    shared = port.transmitter
+    return port.busy == 0 and (shared == 0 or r.transmitter_at(shared, 0).busy == 0)
 
 
 @inlined
@@ -416,13 +481,8 @@ def _lose_at_random(s, port, index):
     if hashed(port.loss_key, port.loss_draws) >= port.random_loss:
         return 0
     packet = r.packet_at(s.packets, index)
-    if packet.flags & r.SECOND_CLASS:
-        second = r.class_at(port.second_class, 0)
-        second.arrivals += 1
-        second.drops += 1
-    else:
-        port.arrivals += 1
-        port.drops += 1
+    port.arrivals += 1
+    port.drops += 1
     _lose(s, port, r.flow_at(s.flows, packet.flow), packet)
     release(s, index)
     return 1
@@ -440,10 +500,6 @@ def arrive(s, entity, index):
         total.value = total.value + 1
     if port.random_loss > 0 and _lose_at_random(s, port, index) == 1:
         return
-    second = port.second_class
-    if second != 0 and packet.flags & r.SECOND_CLASS:
-        arrive_second(s, entity, port, index)
-        return
     port.arrivals += 1
     queued = float(port.bytes) if port.by_bytes == 1 else float(port.count)
     full = queued >= port.limit
@@ -456,18 +512,20 @@ def arrive(s, entity, index):
         port.drops += 1
         flow = r.flow_at(s.flows, packet.flow)
         _lose(s, port, flow, packet)
-        if port.arrive != 0 and not packet.flags & r.ACK:
+        if (port.arrive != 0 or port.depart != 0) and not packet.flags & r.ACK:
             quench_drop(s, flow, packet)
         release(s, index)
         return
+    if port.coupled >= 0:
+        mark_by_other(s, port, packet, r.ENTRY)
     if s.trace != 0:
         trace_at_port(s, r.ENTER, port, packet)
-    if second != 0:
-        _tag_first(port, r.class_at(second, 0), packet.size)
+    if port.transmitter != 0 and port.count == 0:
+        port.tag = r.transmitter_at(port.transmitter, 0).virtual + packet.size / port.weight
     packet.arrives = s.now
     enqueue(s, port, index)
     port.bytes += packet.size
-    if port.busy == 0 and (second == 0 or r.class_at(second, 0).busy == 0):
+    if _is_free(port):
         _serve(s, entity, port)
     port.largest = max(port.largest, port.count)
     port.largest_bytes = max(port.largest_bytes, port.bytes)
@@ -484,14 +542,20 @@ def change_link(s, entity):
     own = r.schedule_at(s.schedules, r.entity_at(s.entities, entity).index)
     change = r.change_at(own.changes, own.next)
     if change.rate < r.NEVER:
-        port = r.port_at(s.ports, r.entity_at(s.entities, own.entity).index)
-        end = next_time(s, own.entity)
-        if end < r.NEVER:
-            end = s.now + (end - s.now) * port.rate / change.rate
-            port.started = end - r.packet_at(s.packets, port.serving).size / change.rate
-            schedule(s, own.entity, end, s.now)
-        port.rate = change.rate
-        port.capacity = change.capacity
+        number = r.entity_at(s.entities, own.entity).index
+        port = r.port_at(s.ports, number)
+        if port.transmitter != 0:
+            number = r.transmitter_at(port.transmitter, 0).first
+        while number >= 0:
+            port = r.port_at(s.ports, number)
+            end = next_time(s, port.entity)
+            if end < r.NEVER:
+                end = s.now + (end - s.now) * port.rate / change.rate
+                port.started = end - r.packet_at(s.packets, port.serving).size / change.rate
+                schedule(s, port.entity, end, s.now)
+            port.rate = change.rate
+            port.capacity = change.capacity / port.shares
+            number = port.sibling
     if change.delay < r.NEVER:
         for k in range(own.wire_count):
             wire = r.wire_at(s.wires, r.index_at(own.wires, k).value)
@@ -511,20 +575,15 @@ def depart(s, entity):
     index = port.serving
     packet = r.packet_at(s.packets, index)
     size = packet.size
-    if port.marks_transmitted == 1 and port.busy == 1:
+    if port.marks_transmitted == 1:
         mark_leaving(s, port, packet, r.TRANSMITTED)
     if s.trace != 0:
         trace_at_port(s, r.LEAVE, port, packet)
     start = port.started
-    if port.busy == 1:
-        port.departures += 1
-        if port.delays != 0:
-            delay = s.now - packet.arrives
-            port.delay_sum += delay
-            count_delay(port.delays, delay)
-    else:
-        second = r.class_at(port.second_class, 0)
-        second.departures += 1
-        second.busy = 0
+    port.departures += 1
+    if port.delays != 0:
+        delay = s.now - packet.arrives
+        port.delay_sum += delay
+        count_delay(port.delays, delay)
     _serve(s, entity, port)
     return index, start, size / port.rate

@@ -31,8 +31,6 @@ ENTRY, DEPARTURE, REVERSE, TRANSMITTED = 0, 1, 2, 3
 
 # flags of packets, as in RFC 3168 and RFC 9293; ACK also stands on source quenches
 ECT, CE, ECE, CWR, SYN, ACK = 1, 2, 4, 8, 16, 32
-# packets of the second class of a port that serves two
-SECOND_CLASS = 64
 
 # what routes end with: the receiver, after which the path of the ACKs may follow; for
 # datagrams the end of their link
@@ -57,12 +55,12 @@ SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE =
 
 # numbers of a queue law's block; its state and parameters follow
 Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
-Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_STATE = range(6, 12)
+Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_SOJOURN, Q_STATE = range(6, 13)
 # of a window law's: the rest of its state and parameters follow
-W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD = range(4)
-W_EVENT = {name: 4 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
+W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD, W_ROUNDS = range(5)
+W_EVENT = {name: 5 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
 W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY = W_EVENT.values()
-W_STATE = 4 + len(W_EVENT)
+W_STATE = 5 + len(W_EVENT)
 # of a reaction's, a marking's, and an advertised window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
 M_PROBABILITY = 0
@@ -113,18 +111,19 @@ WIRE_RECORD, wire_at = _record("f8 delay rate free", "i4 head tail count port on
 
 PORT_RECORD, port_at = _record(
     "f8 rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
-    "f8 period spread waiting_idle bytes_squares random_loss delay_sum",
+    "f8 period spread waiting_idle bytes_squares random_loss delay_sum weight tag",
     "i8 bytes gap gap_bytes arrivals departures drops marks draws largest_bytes loss_draws",
-    "at update arrive signal tick block second_class delays",
+    "at update arrive depart signal signalled tick block transmitter delays",
     "u8 key loss_key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
-    "i4 timer waits due loads link marks_transmitted",
+    "i4 timer waits due loads link marks_transmitted entity sibling coupled judged shares",
 )
 
 GROUP_RECORD, group_at = _record(
     "f8 tick min_rto max_rto overhead receiver_window floor mark_below ack_delay",
     "at on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
-    "at marking_block advertise_block on_tick period slow_start decode decode_block memory rtts",
+    "at marking_block advertise_block on_tick period slow_start rounds decode decode_block memory",
+    "at rtts",
     "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
     "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
     "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
@@ -180,12 +179,9 @@ RECEIVER_RECORD, receiver_at = _record("f8 estimate", "i4 expected echo end held
 SCHEDULE_RECORD, schedule_at = _record("at changes wires", "i4 entity wire_count next count")
 CHANGE_RECORD, change_at = _record("f8 time rate capacity delay")
 
-# the second class of a port, and what fair queueing remembers of both: tags of the heads
-CLASS_RECORD, class_at = _record(
-    "f8 weight first_weight tag first_tag virtual limit used",
-    "i8 bytes arrivals departures drops",
-    "i4 head tail count busy",
-)
+# a transmitter of several ports, chained by `sibling` from the first to -1: the virtual time of
+# fair queueing, and whether it sends
+TRANSMITTER_RECORD, transmitter_at = _record("f8 virtual", "i4 first busy")
 
 CROSS_RECORD, cross_at = _record("f8 gap", "i8 draws", "u8 key", "i4 flow size exponential")
 
@@ -216,7 +212,7 @@ SIMULATION_RECORD, simulation_at = _record(
     # addresses of parts that are compiled apart, by the name of the function
     "at report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
     "at reset_sack report_blocks send_quench mark_departure decode_load receive_quench rewrite_ack",
-    "at serve_fairly arrive_second send_cross receive_datagram advance_call admit_call",
+    "at judge_heads serve_fairly mark_coupled send_cross receive_datagram advance_call admit_call",
     "at advance_session start_session finish_connection stop_flow delay_ack send_delayed_ack",
     "at change_link",
     "i8 events ended_count",

@@ -109,8 +109,14 @@ def _apply_rule(s, flow, group, hook, window):
 def _ask_reaction(s, flow, group, hook, after_reaction, marked):
     """Answer of a rule of the reaction."""
     block = group.reaction_block
-    r.number_at(block, r.R_TIME).value = s.now - flow.reacted_at
-    r.number_at(block, r.R_ROUND_TRIP).value = flow.rtt
+    time, span = s.now - flow.reacted_at, flow.rtt
+    if group.rounds != 0:
+        r.number_at(group.law_block, r.W_RTT).value = flow.rtt
+        call(group.rounds, group.law_block)
+        span = flow.rtt / r.number_at(group.law_block, r.W_ROUNDS).value
+        after_reaction = after_reaction if time >= span else 0.0
+    r.number_at(block, r.R_TIME).value = time
+    r.number_at(block, r.R_ROUND_TRIP).value = span
     r.number_at(block, r.R_WINDOW).value = after_reaction
     r.number_at(block, r.R_DROPPED).value = float(flow.quench_for_drop)
     r.number_at(block, r.R_MARKED).value = marked

@@ -150,7 +150,7 @@ class SweepView(View):
         """Those of a data set: its labels, and quantities of links, groups and the whole."""
         flows = [(name, f"[{k}]") for name in net.flow_names for k in range(_FEW)]
         places: dict[str, list[dict[str, Any]]] = {
-            "links": [{"link": name} for name in net.link_names],
+            "links": [{"link": name} for name in net.by_group.link_names],
             "flows": [{"group": g} for g in net.flow_names] + [{"flow": flow} for flow in flows],
         }
         known = ((q.kind, getattr(q, engine)) for q in TABLE for engine in engines)

@@ -240,7 +240,7 @@ class PacketsView(View):
     @classmethod
     def columns(cls, net: Any, paths: Sequence[str]) -> list[str]:
         """A column for each link or group."""
-        return [*cls.heads, *net.link_names, *net.flow_names]
+        return [*cls.heads, *net.by_group.link_names, *net.flow_names]
 
     def numbers(self) -> dict[str, Measured]:
         """Utilization and queue of each link, goodput of each group, with intervals."""
@@ -654,7 +654,8 @@ class SensitivityView(View):
     @classmethod
     def quantities(cls, net: Any, paths: Sequence[str]) -> list[str]:
         """The mean queue of each link, and its derivatives."""
-        means = [quantities.full_name("links", name, "queue_mean") for name in net.link_names]
+        links = net.by_group.link_names
+        means = [quantities.full_name("links", name, "queue_mean") for name in links]
         return [f"{mean}{by}" for mean in means for by in ("", *(f" by {p}" for p in paths))]
 
     def tables(self, rows: int | None = None) -> list[Block]:

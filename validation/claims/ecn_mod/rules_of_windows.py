@@ -37,7 +37,7 @@ def _said(entry):
 def _rules(law):
     """Growth per clean ACK and fall per mark of a law with symbols, and its drift by its rules."""
     bare, one = with_symbols(law), fc.laws.law.Ack(sp.Integer(1), sp.Integer(0), sp.Symbol("R"))
-    share = PerMark().shares(_P, _W)
+    share = PerMark().shares(_P, _W, one.rtt)
     grow, fall = sp.sympify(bare.on_ack(_W, one)), -sp.sympify(bare.on_mark(_W, one))
     return grow, fall, share.growing * grow - share.reacting * fall
 
