@@ -1,7 +1,7 @@
 """Maps of the queue laws of today by the senders of today: where they are stable, by what margin.
 
 A queue law is a line of `AQMS`, a sender a line of `SENDERS`: each names a bundled scenario, from
-which the law is taken. Every map has every sender.
+which the law is taken. Maps have every sender, unless their law names some.
 """
 
 import re
@@ -23,11 +23,14 @@ RATE = np.geomspace(0.5, 50.0, 5)  # Mbit/s, of a flow: the capacity over the nu
 
 
 class Aqm(NamedTuple):
-    """A queue law: its title, the scenario that has it, and its name for readers."""
+    """A queue law: its title, the scenario that has it, its name for readers, and the senders of
+    its map, if these are not all.
+    """
 
     title: str
     scenario: str
     settings: str
+    senders: tuple[str, ...] = ()
 
 
 class Sender(NamedTuple):
@@ -48,6 +51,9 @@ AQMS = {
     "pi2": Aqm("PI2", "rfc9332/pi2", "the gains of Linux, 15 ms"),
     "coupled": Aqm(
         "Coupled PI2", "rfc9332/coupled", "the gains of Linux, k = 2, DCTCP in half of the flows"
+    ),
+    "dualpi2": Aqm(
+        "DualPI2", "rfc9332/dualpi2", "the same, DCTCP in a queue of its own", ("Reno", "CUBIC")
     ),
     "step": Aqm("step", "alizadeh2010/dctcp", "40 packets"),
 }
@@ -91,10 +97,11 @@ def network(
     """Flows of a sender over a queue law, on a link of a capacity [Mbit/s]; see `place`."""
     own = _tables(sender.scenario)["flows"][sender.group]
     beside = "scalable" in fc.load(aqm.scenario).flow_names
-    net = fc.load("rfc9332/coupled" if beside else "rfc9332/pi2")
+    net = fc.load(aqm.scenario if beside else "rfc9332/pi2")
+    link = f"links.{net.link_names[0]}"
     changes = {
-        "link.queue": _queue(aqm), "link.capacity": capacity / PACKET, "link.buffer": 1e6,
-        "link.delay": 1e-3, "flows.reno.window": own["window"],
+        f"{link}.queue": _queue(aqm), f"{link}.capacity": capacity / PACKET, f"{link}.buffer": 1e6,
+        f"{link}.delay": 1e-3, "flows.reno.window": own["window"],
         "flows.reno.marking": own["marking"] if beside else "plain",
     }  # fmt: skip
     settings = {} if beside else sender.model if model is None else model
@@ -237,7 +244,8 @@ def _map(name: str) -> Recipe:
 
     def draw(lab: Any) -> list[Panel]:
         panels = []
-        for label, sender in SENDERS.items():
+        for label in aqm.senders or LABELS:
+            sender = SENDERS[label]
             found = margins_of(lab, network(aqm, sender), *places(sender))
             for what, values, bands in (
                 ("gain margin (dB)", found.gain, _GAIN),
@@ -256,8 +264,8 @@ def _map(name: str) -> Recipe:
         return panels
 
     closures = "populations of windows of Reno and CUBIC, mean windows of DCTCP"
-    beside = " beside DCTCP" if name == "coupled" else ""
-    kind = "mean windows" if name == "coupled" else closures
+    beside = " beside DCTCP" if name in ("coupled", "dualpi2") else ""
+    kind = "mean windows" if name in ("coupled", "dualpi2") else closures
     draw.__name__ = name
     draw.__doc__ = (
         f"Gain and phase margins over {aqm.title} ({aqm.settings}), {CAPACITY:g} Mbit/s; {kind}. "

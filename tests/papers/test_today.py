@@ -21,7 +21,7 @@ def test_every_queue_law_has_every_sender_at_every_place(name, label):
     assert net.flows[0].window == fc.load(sender.scenario).flows[sender.group].window
     assert sum(float(np.sum(flows.n)) for flows in net.flows) == pytest.approx(20)
     assert {float(np.max(flows.rtt)) for flows in net.flows} == {0.1}
-    assert (len(net.flows) == 2) == (name == "coupled")
+    assert (len(net.flows) == 2) == (name in ("coupled", "dualpi2"))
 
 
 def test_there_is_a_map_of_every_queue_law_that_has_margins():
