@@ -74,7 +74,7 @@ def test_pie_lets_bursts_pass_and_forgets():
     assert law.signal(law.state_of(0.3, 0.007, 0.0), seen).mark > 0
     assert law.signal(law.state_of(0.01, 0.02, 0.0), seen._replace(queue=1.0)).mark == 0
     assert law.signal(law.state_of(0.01, 0.02, 0.0), seen).mark == pytest.approx(0.01 / 1.8415)
-    empty = seen._replace(queue=0.0)
+    empty = Arrival(1.0, 0.0, 0.0, 1000.0)
     left = 0.98 * (0.01 - 0.125 * 0.015 / 2)
     assert law.on_tick(law.state_of(0.01, 0.0, 0.0), empty).p == pytest.approx(left - 0.01)
     assert law.on_tick(law.state_of(0.0, 0.0, 0.0), empty).burst == pytest.approx(0.15)
