@@ -83,7 +83,8 @@ def duration(net: fc.Network, rest: fc.Equilibrium) -> tuple[float, float]:
 def with_links(net: fc.Network, rest: fc.Equilibrium) -> Iterator[tuple[fc.Link, Any]]:
     """Links of the fluid model with where they rest."""
     for name, found in rest.links.items():
-        yield net.links[net.link_names.index(name)], found
+        whole = net.by_group
+        yield whole.links[whole.link_names.index(name)], found
 
 
 def affordable(net: fc.Network) -> bool:

@@ -21,6 +21,7 @@ from fluidcc.analysis.operating_point import Regime, conditions
 from fluidcc.analysis.population import moments, stationary_law
 from fluidcc.analysis.sending import listens_at_once
 from fluidcc.analysis.steady_laws import steady_signal
+from fluidcc.laws.law import Ack
 from fluidcc.model.delays import explicit_delays, signal_age
 from fluidcc.model.fluid import steady
 from fluidcc.programs import leaves, map_tree
@@ -136,18 +137,22 @@ def _voice(link: Link) -> float:
 
 
 def _parts(eq: Equilibrium, net: Network, k: int) -> Iterator[str]:
-    """Whether marking above the jump of link k ends before a round trip is over."""
+    """Whether marking above the jump of link k ends before a round trip, or a law's round, is
+    over.
+    """
     queues = tuple(map(float, eq.op.queues))
     for name, flows in zip(net.flow_names, net.flows, strict=True):
         if k not in flows.route or flows.window.loads or listens_at_once(flows):
             continue
         trip = explicit_delays(net, flows, queues).trips[flows.route.index(k)]
         age = signal_age(flows, net.links[k], trip)
-        loop = np.asarray(age + trip.forward) / np.asarray(trip.round_trip)
+        rounds = flows.window.rounds(Ack(0.0, 0.0, trip.round_trip))
+        loop = np.asarray((age + trip.forward) / trip.round_trip * rounds)
+        span = "round trip" if isinstance(rounds, int) else "round"
         if float(np.min(loop)) < _WHOLE:
             yield (
-                f"flows.{name}: links.{net.link_names[k]} marks for {np.min(loop):.2g} of a round "
-                "trip, in which the fluid model has a part of a reaction and packets a whole one"
+                f"flows.{name}: links.{net.link_names[k]} marks for {np.min(loop):.2g} of a "
+                f"{span}, in which the fluid model has a part of a reaction and packets a whole one"
             )
 
 
