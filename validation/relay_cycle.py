@@ -58,7 +58,7 @@ def _pace(link: Link, flows: Flows, signal: Signal, carried: Num, window: Num) -
     rate = link.capacity / flows.n
     s = past_slow_start(flows, window)
     change = sender_change(
-        flows, s, growth=growing_rate(flows, s, emitted, rate), acks=rate,
+        flows, s, growth=growing_rate(flows, s, emitted, rate, window / rate), acks=rate,
         carried=rate * carried, signal=emitted, rtt=window / rate,
     )  # fmt: skip
     return flows.window.window(change.law)
