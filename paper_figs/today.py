@@ -14,7 +14,7 @@ import numpy as np
 import fluidcc as fc
 from fluidcc.errors import ScenarioError
 
-from .drawing.figure import Curve, Field, Panel, Recipe, figure, measured, modelled
+from .drawing.figure import Curve, Field, Panel, Printed, Recipe, figure, measured, modelled
 
 CAPACITY = 100.0  # Mbit/s, of the link in the maps
 PACKET = 12e-3  # Mbit, of 1500 B
@@ -322,6 +322,33 @@ def capacity(lab):
         panels.append(
             Panel("rate of a flow (Mbit/s)", "largest stable round trip (ms)", curves,
                   title=AQMS[name].title, **_LOG)
+        )  # fmt: skip
+    return panels
+
+
+@figure("gains", "Reno: stable gains of PI2 and DualPI2")
+def gains(lab):
+    """Reno is stable to the left of a curve, one for each round trip without queue.
+
+    Flows of 5 Mbit/s on 100 Mbit/s, self-clocked mean windows; over DualPI2 as many of DCTCP.
+    """
+    panels = []
+    for name in ("pi2", "dualpi2"):
+        curves = []
+        for rtt in (0.02, 0.05, 0.1, 0.2):
+            net = place(network(AQMS[name], SENDERS["Reno"], model=_MEAN), rtt, 5.0)
+            net = fc.replace(net, {"model.rates": "self_clocked"})
+            queue = f"links.{net.link_names[0]}.queue"
+            ends = (0.01, 10.0), (0.1, 100.0)
+            found = lab.ask(fc.boundary, net, f"{queue}.alpha", f"{queue}.beta", *ends)
+            hopf = [curve for curve in found["curves"] if curve["kind"] == "hopf"]
+            for curve in hopf:
+                curves.append(modelled(f"{1e3 * rtt:g} ms", curve["x"], curve["y"]))
+        law = fc.load(AQMS[name].scenario).links[0].queue
+        linux = Printed("gains of Linux", float(law.beta), x=float(law.alpha))
+        panels.append(
+            Panel("gain of the delay, alpha (1/s)", "gain of its growth, beta (1/s)", curves,
+                  [linux], title=AQMS[name].title, **_LOG)
         )  # fmt: skip
     return panels
 
