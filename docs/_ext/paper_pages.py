@@ -25,7 +25,9 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>$#|])")
 TODAY = "today"
 """The laws of today, which have a page of their own."""
 
-_ALONE = ("plants", "gains", "capacity", "packets", "fairness", "step")  # figures between its paragraphs
+_ALONE = (  # figures between its paragraphs
+    "plants", "gains", "capacity", "packets", "fairness", "step",
+)  # fmt: skip
 
 MEANINGS = {
     "reproduced": "the number, order or statement comes out",
