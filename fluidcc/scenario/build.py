@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractFeedback, MarkingPoint
+from fluidcc.laws.law import AbstractFeedback, MarkingPoint, Signal
 from fluidcc.laws.marking import Coupled, EqualWindow
 from fluidcc.laws.parameters import Info, Interval, infos
 from fluidcc.laws.registry import LAWS
@@ -206,6 +206,10 @@ def _read_flows(
     values |= read_sender_laws(reader, table, key, size)
     if route is not FAULTY and any(links[k] in aside for k in route):
         values["marking"] = Coupled()
+        feedback = values.get("feedback", Flows.feedback)
+        if feedback is not FAULTY and not _marks_data(feedback):
+            expected = '"mark_tail" or "mark_front", as a queue beside another marks its packets'
+            reader.fault(f"{key}.feedback", expected, got(feedback.name))
     for kind in _LAWS:
         if kind in table:
             values[kind] = reader.law_or_name(table[kind], f"{key}.{kind}", kind, size)
@@ -225,6 +229,12 @@ def _read_flows(
         return FAULTY
     n, rtt = classes
     return reader.made(Flows, key, {"n": n, "rtt": rtt, "route": route, **values})
+
+
+def _marks_data(feedback: AbstractFeedback) -> bool:
+    """Whether data packets carry marks to the receivers."""
+    marked = feedback.interpret(Signal(0.5, 0.0, 1.0)).mark
+    return feedback.on_data and "mark" in feedback.carries and float(marked) > 0
 
 
 def _vector(reader: Reader, raw: Any, key: str, info: Info) -> Any:

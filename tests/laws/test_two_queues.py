@@ -137,6 +137,11 @@ def test_packets_that_go_first_wait_for_one_packet_at_most():
         ('beside = "classic"', 'beside = "l4s"', "expected one of"),
         ("weight = 0.9", "weight = 1.5", "expected a value in (0, 1)"),
         ("weight = 0.9", "wait = 0.9", "links.l4s.wait"),
+        (
+            '"mark_tail"\nmarking = { law = "co',
+            '"loss"\nmarking = { law = "co',
+            'expected "mark_tail" or',
+        ),
     ],
 )
 def test_what_does_not_fit_beside_a_queue_is_refused(old, new, said):
