@@ -63,7 +63,7 @@ picture = fc.plot(grid)
 #
 # Without a linearisation
 # -----------------------
-# A step of the marking has no slope, so the equilibrium of a threshold has no roots: it is a relay,
-# and a simulation finds its oscillation.
+# A step of the marking has no slope, so the equilibrium of a threshold has no roots: it is a relay.
+# `stability` says so; `cycle` finds its oscillation, by minutes of simulation.
 
-print(fc.cycle(fc.load("durresi2001/slow_start_tail")))
+print(fc.stability(fc.load("durresi2001/slow_start_tail")))
