@@ -234,7 +234,7 @@ class Simulation:
             waits=law.waits,
             loads=law.loads,
             link=k,
-            marks_transmitted=late and hooks.addresses["signal"] != 0,
+            marks_transmitted=late,
             key=stream_key(self.seed, "queue", k + (j << 32)),
             random_loss=link.random_loss or 0.0,
             loss_key=stream_key(self.seed, "loss", k + (j << 32)),

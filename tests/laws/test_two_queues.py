@@ -185,3 +185,13 @@ def test_a_step_in_time_is_one_in_packets_of_that_time(simulate):
     found = [run.mean["links"]["bottleneck"] for run in runs]
     assert found[1]["queue_mean"] == pytest.approx(found[0]["queue_mean"], rel=0.1)
     assert found[1]["mark_fraction"] == pytest.approx(found[0]["mark_fraction"], rel=0.06)
+
+
+@pytest.mark.parametrize("when", ["start", "end"])
+def test_marks_are_coupled_as_packets_leave(when):
+    """As their transmission begins, or ends, as at their entry."""
+    front = {"flows.scalable.feedback": "mark_front", "flows.scalable.window.when": when}
+    nets = [fc.replace(fc.load(DUAL), changes) for changes in ({}, front)]
+    runs = [fc.simulate_packets(net, until=40.0, warmup=10.0, seeds=(1,)) for net in nets]
+    entering, leaving = (fractions(run)[1] for run in runs)
+    assert leaving == pytest.approx(entering, rel=0.1)

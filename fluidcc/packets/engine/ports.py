@@ -228,21 +228,17 @@ def mark_coupled(s, port, packet, flow, group):
 
 
 @compiled
-def mark_by_other(s, port, packet, moment):
-    """Decide about a packet by the queue beside its own at a moment, if its flow does so."""
+def mark_at(s, port, packet, moment):
+    """Decide about a packet at a moment, if its flow does so: by its own queue as it leaves that
+    (on entry, `decide` has done so), and by the queue beside.
+    """
     flow = r.flow_at(s.flows, packet.flow)
     group = r.group_at(s.groups, flow.group)
     if group.moment == moment and packet.flags & r.ECT:
-        mark_coupled(s, port, packet, flow, group)
-
-
-@compiled
-def mark_leaving(s, port, packet, moment):
-    """Decide about a packet at DEPARTURE from the queue, or TRANSMITTED, if its flow does so."""
-    flow = r.flow_at(s.flows, packet.flow)
-    group = r.group_at(s.groups, flow.group)
-    if group.moment == moment and packet.flags & r.ECT:
-        mark_departure(s, port, packet, flow, group)
+        if port.signal != 0 and moment != r.ENTRY:
+            mark_departure(s, port, packet, flow, group)
+        if port.coupled >= 0:
+            mark_coupled(s, port, packet, flow, group)
 
 
 @part()
@@ -392,10 +388,8 @@ def _transmit(s, entity, port, index):
     port.bytes -= packet.size
     port.busy = 1
     port.serving = index
-    if port.signal != 0:
-        mark_leaving(s, port, packet, r.DEPARTURE)
-    if port.coupled >= 0:
-        mark_by_other(s, port, packet, r.DEPARTURE)
+    if port.signal != 0 or port.coupled >= 0:
+        mark_at(s, port, packet, r.DEPARTURE)
     port.started = s.now
     schedule(s, entity, s.now + packet.size / port.rate, s.now)
 
@@ -517,7 +511,7 @@ def arrive(s, entity, index):
         release(s, index)
         return
     if port.coupled >= 0:
-        mark_by_other(s, port, packet, r.ENTRY)
+        mark_at(s, port, packet, r.ENTRY)
     if s.trace != 0:
         trace_at_port(s, r.ENTER, port, packet)
     if port.transmitter != 0 and port.count == 0:
@@ -576,7 +570,7 @@ def depart(s, entity):
     packet = r.packet_at(s.packets, index)
     size = packet.size
     if port.marks_transmitted == 1:
-        mark_leaving(s, port, packet, r.TRANSMITTED)
+        mark_at(s, port, packet, r.TRANSMITTED)
     if s.trace != 0:
         trace_at_port(s, r.LEAVE, port, packet)
     start = port.started
