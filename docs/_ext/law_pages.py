@@ -255,7 +255,9 @@ def _law(kind: str, name: str, law: type[Law]) -> Iterator[str]:
 RECORDS = {"window": Ack, "queue": Arrival, "reaction": Since, "feedback": PathTimes}
 """Kinds of laws whose members have a table, with the record of the events that their rules get."""
 
-_COMMENTED = re.compile(r"^ {4}(\w+): (?:ClassVar\[.*\]|Num)(?: = (.*?))?  # (.*)$", re.MULTILINE)
+_COMMENTED = re.compile(
+    r"^ {4}(\w+): (?:ClassVar\[.*\]|Num(?: \| None)?)(?: = (.*?))?  # (.*)$", re.MULTILINE
+)
 
 
 def _commented(cls: type) -> list[tuple[str, str, str]]:

@@ -550,7 +550,7 @@ def _quench_fraction(net: Network, k: int, op: OperatingPoint) -> float | None:
 
 _TRIALS = 300  # of each rule
 _MEMORIES = (0.0, 1e-3, 0.03, 0.5, 1.0, 10.0, 1e3, 1e6)
-_WINDOW, _CAPACITY = 10.0, 1e3  # packet, packet/s
+_WINDOW, _CAPACITY, _BUFFER = 10.0, 1e3, 100.0  # packet, packet/s, packet
 _COUNTS = [(1.0, 0.0), (0.0, 0.01), (1.0, 0.01)]  # packets, s
 _ACKS = [
     Ack(count, elapsed, rtt, load, marked)
@@ -559,7 +559,7 @@ _ACKS = [
     )
 ]
 _ARRIVALS = [
-    Arrival(count, elapsed, queue, _CAPACITY)
+    Arrival(count, elapsed, queue, _CAPACITY, buffer=_BUFFER)
     for (count, elapsed), queue in itertools.product(_COUNTS, (0.0, 1.0, 30.0, 1e4))
 ]
 

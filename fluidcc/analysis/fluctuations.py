@@ -33,7 +33,7 @@ from fluidcc.analysis.population_loop import (
     find_loop,
 )
 from fluidcc.analysis.short_queues import packets_at
-from fluidcc.laws.law import Arrival, queueing_delay
+from fluidcc.laws.law import queueing_delay
 from fluidcc.laws.marking import Plain
 from fluidcc.model.rates import emit_signal
 from fluidcc.ops import Num
@@ -66,7 +66,7 @@ def dispersion(link: Link, x: Any, queue: Num, omega: Array) -> Array:
     Gaps between signals are independent of each other: a renewal process. Cox and Lewis (1966),
     section 4.5.
     """
-    seen = Arrival(1.0, 1 / link.capacity, queue, link.capacity)
+    seen = link.arrival(1.0, 1 / link.capacity, queue)
     first = float(link.queue.gap_probability(x, seen, 1.0))
     rate = max(float(link.queue.signal(x, seen).either), _RAREST)
     count = np.arange(1.0, 2.0 + math.ceil(-math.log(_LAST_GAP) / rate))
@@ -257,6 +257,11 @@ def fluctuations_at(
         loop = find_loop(eq, answering)
         for k in loop.links:
             _check_loads(eq.asked or eq.net, eq.net.link_names[k])
+            if (law := eq.net.links[k].queue).draws:
+                raise NoLoop(
+                    f"links.{eq.net.link_names[k]}: {law.name} draws random numbers of its own, "
+                    "whose fluctuations are not known"
+                )
         omega, unstable = loop.frequencies, loop.unstable()
         resisting, pulling = loop.queues(omega)
         distance = distance_from_critical(resisting, pulling)
@@ -288,7 +293,7 @@ def _jumps(link: Link, average: float, reach: float) -> Iterator[float]:
         return
 
     def distances(v: float) -> tuple[Num, ...]:
-        return law.breakpoints(law.start(v), Arrival(0.0, 0.0, v, link.capacity))
+        return law.breakpoints(law.start(v), link.arrival(0.0, 0.0, v))
 
     def emitted(v: float) -> float:
         return float(emit_signal(link, law.start(v), v, link.capacity).either)

@@ -17,7 +17,6 @@ from fluidcc.analysis.equilibrium import Equilibrium, equilibrium, without
 from fluidcc.analysis.linear import LINK, Linear
 from fluidcc.analysis.local_model import NEAR, local_state
 from fluidcc.analysis.operating_point import OperatingPoint, Regime, steady_state
-from fluidcc.laws.law import Arrival
 from fluidcc.laws.parameters import numeric_parameters
 from fluidcc.model.delays import (
     DelayedInputs,
@@ -137,10 +136,10 @@ def describe_change(first: Equilibrium, second: Equilibrium) -> str:
 def _describe_threshold(net: Network, y: State, k: int, index: int) -> str:
     """The parameters of a link's law at which a breakpoint of its signal is, and what passes it."""
     link, x, queue = net.links[k], y.laws[k], float(y.queues[k])
-    law, capacity = link.queue, float(link.capacity)
+    law = link.queue
 
     def distance(law: Any = law, x: Any = x, queue: float = queue) -> float:
-        return float(law.breakpoints(x, Arrival(0.0, 0.0, queue, capacity))[index])
+        return float(law.breakpoints(x, link.arrival(0.0, 0.0, queue))[index])
 
     def beyond(name: str) -> float:
         """How far the breakpoint moves as a parameter grows by 1."""

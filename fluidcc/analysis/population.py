@@ -70,6 +70,8 @@ def why_no_population(flows: Flows) -> str:
         return f"{law.name} acts on the load factor"
     if law.states and carried(law) is None:
         return f"{law.name} remembers more than its last reaction"
+    if law.draws:
+        return f"{law.name} draws random numbers of its own"
     if not isinstance(law.rounds(Ack(1.0, 0.0, 1.0)), int):
         return f"{law.name} does not listen for longer than a round trip"
     if flows.traffic.starts:

@@ -20,7 +20,7 @@ from fluidcc.analysis.linear import Array
 from fluidcc.analysis.local_model import NEAR
 from fluidcc.analysis.operating_point import OperatingPoint, Regime, between, resolved, steady_state
 from fluidcc.analysis.steady_laws import after_arrivals, neighbour, signal_of, tick_change
-from fluidcc.laws.law import Arrival, Signal
+from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact
 from fluidcc.model.delays import State, output_index
 from fluidcc.ops import Num
@@ -81,7 +81,7 @@ def _contact(net: Network, op: OperatingPoint, k: int, kind: str) -> SlidingSurf
 
 def _numbers(link: Link, kind: str, x: Any, queue: Num) -> tuple[Num, ...]:
     """The numbers of a law whose zeros may be the surface."""
-    law, seen = link.queue, Arrival(0.0, 0.0, queue, link.capacity)
+    law, seen = link.queue, link.arrival(0.0, 0.0, queue)
     return law.switching_points(x, seen) if kind == TICKS else law.breakpoints(x, seen)
 
 

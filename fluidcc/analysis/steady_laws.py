@@ -21,7 +21,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.bisection import find_zero
-from fluidcc.laws.law import Arrival, Signal
+from fluidcc.laws.law import Signal
 from fluidcc.laws.load_code import Exact
 from fluidcc.model.rates import (
     Sender,
@@ -86,7 +86,7 @@ def neighbour(backlog: Num, side: Num) -> Num:
 
 def tick_change(link: Link, x: Any, backlog: Num) -> Any:
     """Change at a tick."""
-    return link.queue.on_tick(x, Arrival(0.0, 0.0, queue_at(backlog), link.capacity))
+    return link.queue.on_tick(x, link.arrival(0.0, 0.0, queue_at(backlog)))
 
 
 def after_arrivals(link: Link, x: Any, backlog: Num, time: Num = _LONG, lost: Num = 0.0) -> Any:
@@ -96,7 +96,7 @@ def after_arrivals(link: Link, x: Any, backlog: Num, time: Num = _LONG, lost: Nu
     """
     law, queue = link.queue, queue_at(backlog)
     rate = deciding_rate(link, queue, offered_rate(link, backlog, lost))
-    new = summed(x, law.move_memory(x, Arrival(rate * time, time, queue, link.capacity)))
+    new = summed(x, law.move_memory(x, link.arrival(rate * time, time, queue)))
     if law.limits is None:
         return new
     low, high = law.limits
@@ -228,7 +228,7 @@ def jump_distances(link: Link, backlogs: Num, *, start: int) -> tuple[Num, ...]:
     else:  # a second period, as a first one may find memories of the queue before
         once = summed(halfway, _over_period(link, backlogs, 0.0, halfway))
         moves = leaves(_over_period(link, backlogs, 0.0, once))
-    seen = Arrival(0.0, 0.0, queue_at(backlogs), link.capacity)
+    seen = link.arrival(0.0, 0.0, queue_at(backlogs))
     return (*link.queue.breakpoints(x, seen), *moves)
 
 

@@ -149,6 +149,8 @@ def _check(law: AbstractWindowLaw) -> None:
     """Raise ValueError for a law whose state is more than its window, or that grows with time."""
     if isinstance(law.start(1.0), tuple) or set(law.reads) - {"mark", "drop"}:
         raise ValueError(f"{law.name}: expected a law without a memory beside its window")
+    if law.draws:
+        raise ValueError(f"{law.name}: expected a law without random numbers of its own")
     grown = [float(law.on_ack(7.0, Ack(1.0, *times))) for times in ((0.0, 1.0), (0.7, 3.0))]
     if grown[0] != grown[1] or law.rounds(_ONE) != 1:
         raise ValueError(f"{law.name}: expected growth and rounds by ACKs alone, not by time")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import linecache
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -174,7 +175,7 @@ def _at_rest(law: type[Law], eq: Equilibrium) -> Iterator[_Met]:
         if type(link.queue) is law:
             capacity, queue = float(link.capacity), float(op.queues[k])
             one = np.ones(1)
-            event = Arrival(one, one / capacity, queue * one, capacity * one, one)
+            event = _in_rows(link.arrival(1.0, 1 / capacity, queue), one)
             yield _Met(link.queue, [v * one for v in leaves(op.laws[k])], event)
     for i, (flows, group) in enumerate(zip(net.flows, eq.flows.values(), strict=False)):
         if type(flows.window) is law:
@@ -185,9 +186,19 @@ def _at_rest(law: type[Law], eq: Equilibrium) -> Iterator[_Met]:
             )
 
 
+def _in_rows(event: Arrival, one: np.ndarray) -> Arrival:
+    return map_tree(lambda v: v * one, event)._replace(random=_spread(one))
+
+
+def _spread(like: np.ndarray) -> np.ndarray:
+    """Numbers in [0, 1), all alike: multiples of the golden section."""
+    return (np.arange(like.size) * (math.sqrt(5) - 1) / 2 % 1).reshape(like.shape)
+
+
 def _ack(window: Any, rtt: Any, delay: Any, load: Any) -> Ack:
     ones = np.ones_like(window)
-    return Ack(ones, rtt / window, rtt * ones, load * ones, 0.0 * ones, delay * ones)
+    times = rtt / window, rtt * ones
+    return Ack(ones, *times, load * ones, 0.0 * ones, delay * ones, _spread(ones))
 
 
 def _in_packets(law: type[Law], net: Network, until: float) -> Iterator[_Met]:
@@ -203,7 +214,7 @@ def _in_packets(law: type[Law], net: Network, until: float) -> Iterator[_Met]:
         if type(link.queue) is law:
             capacity, queue = float(link.capacity), counts[:, k]
             one = np.ones_like(queue)
-            event = Arrival(one, one / capacity, queue, capacity * one, one)
+            event = _in_rows(link.arrival(1.0, 1 / capacity, queue), one)
             yield _Met(own, list(np.array([m[k] for m in memories]).T), event)
     capacities = np.array([float(link.capacity) for link in net.links])
     waits = queueing_delay(counts[:, : len(net.links)], capacities)

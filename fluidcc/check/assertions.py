@@ -48,7 +48,7 @@ KEEPERS = ("on_tick", "observe", "on_mark", "on_loss", "on_departure", "on_signa
 _USUAL = {
     **{SIGNALS[name].symbol: SIGNALS[name].usual for name in Ack._fields if name in SIGNALS},
     "W": 8.0, "n": 1.0, "e": 0.0, "R": 0.1, "v": 30.0, "q": 40.0, "C": 1250.0, "s": 1.0,
-    "j": 2.0, "x": 80.0, r"\theta": 0.03, r"p_{\max}": 0.1,
+    "j": 2.0, "x": 80.0, "B": 100.0, r"\xi": 0.7, r"\theta": 0.03, r"p_{\max}": 0.1,
 }  # fmt: skip
 _TIMES = 3  # that a rule is called with the same numbers
 _PLAIN = (bool, int, float, str, list, dict, set, tuple, np.ndarray)
@@ -86,7 +86,8 @@ def returns_what_it_should(case: Case) -> Why:
         return _at(
             case,
             f"gives {answers[0]}, then {answers[1]} for the same numbers: a rule follows from its "
-            "arguments alone; chance belongs to the engine",
+            "arguments alone; chance belongs to the engine: `random` of the event, for the rules "
+            "named in `draws`",
         )
     changed = [name for name, text in _globals_of(case.law).items() if before.get(name) != text]
     if changed:

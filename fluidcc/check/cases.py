@@ -314,6 +314,8 @@ EVENT: Mapping[str, Numbers] = MappingProxyType(
         "t": _or(0.0, general=logarithmic(1e-3, 100.0)),
         r"\theta": _or(0.0, general=logarithmic(1e-5, 10.0)),
         "C": logarithmic(1.0, 1e6),
+        "B": logarithmic(1.0, 1e4),
+        r"\xi": _or(0.0, general=st.floats(0.01, 0.99)),
         "s": logarithmic(1e-2, 2.0),
         "j": st.integers(1, 1000).map(float),
         "x": logarithmic(1e-3, 1e6),

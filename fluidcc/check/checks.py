@@ -16,6 +16,7 @@ from fluidcc.check.assertions import Why
 from fluidcc.check.cases import DRAWS, SEED, Case, cases_of, distinct, falsify, numbers_of
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
+    CHANGES,
     AbstractQueueLaw,
     AbstractReaction,
     AbstractWindowLaw,
@@ -26,7 +27,7 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import infos, numeric_parameters
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.trial import CHANGES, shrinks, undeclared
+from fluidcc.laws.trial import shrinks, undeclared
 from fluidcc.laws.window.reno import Reno
 
 Answer = tuple[Sequence[Why] | str | None, str]
@@ -148,12 +149,11 @@ def declarations(subject: Subject) -> Answer:
         return None, "it is no window law and no queue law"
     if subject.faulty:
         return None, _FAILED
+    faults = [str(f) for f in (undeclared(subject.default, m) for m in CHANGES) if f]
     if issubclass(subject.law, AbstractWindowLaw):
-        faults = (undeclared(subject.default, method) for method in CHANGES)
-        said = f"`reads` agrees with the rules{_slow(subject.default)}"
-        return [str(fault) for fault in faults if fault], said
-    summary = "`period`, `zero_order_hold`, `emits` and `breakpoints` agree with the rules"
-    return list(declared(subject.default)), summary
+        return faults, f"`reads` and `draws` agree with the rules{_slow(subject.default)}"
+    summary = "`period`, `zero_order_hold`, `emits`, `draws` and `breakpoints` agree with the rules"
+    return [*faults, *declared(subject.default)], summary
 
 
 def _slow(law: Any) -> str:
@@ -199,10 +199,10 @@ def corners(law: Any) -> Iterator[str]:
     @jax.vmap
     @jax.grad
     def slope(v: Any) -> Any:
-        return law.signal(law.start(v), Arrival(1.0, 0.0, v, 1000.0)).mark + 0.0 * v
+        return law.signal(law.start(v), Arrival(1.0, 0.0, v, 1000.0, buffer=200.0)).mark + 0.0 * v
 
     grid = np.arange(0.5, 200.0)  # between the integers where corners are, as a rule
-    seen = [Arrival(1.0, 0.0, v, 1000.0) for v in grid]
+    seen = [Arrival(1.0, 0.0, v, 1000.0, buffer=200.0) for v in grid]
     signs = [np.sign(law.breakpoints(law.start(v.queue), v)) for v in seen]
     corner = np.array([bool(np.any(a != b)) for a, b in zip(signs[1:], signs[:-1], strict=True)])
     slopes = np.asarray(slope(grid))
@@ -231,10 +231,11 @@ def packets_mean(subject: Subject) -> Answer:
         known: Any = LAWS["reaction"]
         by_window = issubclass(law, AbstractWindowLaw)
         window, reaction = (made, known[made.reaction]()) if by_window else (Reno(), made)
-        return list(means.sender(window, reaction)), f"4000 blocks of ACKs, seed {means.SEED}"
+        faults = [*means.sender(window, reaction), *means.drawn(made)]
+        return faults, f"4000 blocks of ACKs, seed {means.SEED}"
     if issubclass(law, AbstractQueueLaw):
         summary = "64 packets at a constant queue, and gap probabilities versus the rate of signals"
-        return list(means.queue(made)), summary
+        return [*means.queue(made), *means.drawn(made)], summary
     return None, "nothing is drawn at random in its rules, or the packets below show their means"
 
 

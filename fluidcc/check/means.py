@@ -33,7 +33,7 @@ from fluidcc.model.rates import (
     start_sender,
     summed,
 )
-from fluidcc.programs import slope
+from fluidcc.programs import leaves, slope
 from fluidcc.scenario.network import Flows, Link
 
 RTT = 0.25  # s; with windows of powers of two, ACKs come at exact binary fractions of it
@@ -42,6 +42,7 @@ POINTS = ((0.02, 16), (0.3, 8))
 SEED = 20261
 
 _ERRORS = 5
+_NUMBERS = (np.arange(1000.0) + 0.5) / 1000
 _PACE = 40.0  # ACKs per second, of all the flows' rates
 _FARTHEST = 100_000  # packets from one signal to the next
 
@@ -58,12 +59,33 @@ def sender(window: AbstractWindowLaw, reaction: AbstractReaction) -> Iterator[Wh
         yield drift_is_mean(window, reaction, p, w, counts)
 
 
+def _seen(length: float) -> Arrival:
+    return Arrival(1.0, 0.001, length, 1250.0, buffer=200.0)
+
+
 def queue(law: AbstractQueueLaw) -> Iterator[Why]:
     """Faults of the memory of a queue law, and of the gap probabilities of its signals."""
     yield memory_follows_its_drift(law)
     for length in (5.0, 30.0, 60.0, 120.0):
-        seen = Arrival(1.0, 0.001, length, 1250.0)
+        seen = _seen(length)
         yield from (chances_meet_the_rate(law, x, seen) for x in law.initial_states(length))
+
+
+def drawn(law: Any) -> Iterator[Why]:
+    """Faults of the means of rules that draw a random number: those over many numbers."""
+    window = isinstance(law, AbstractWindowLaw)
+    event = Ack(1.0, 0.004, RTT, 0.9, 0.3, 0.1) if window else _seen(30.0)
+    for method in getattr(law, "draws", ()):
+        for number in (4.0, 60.0):
+            rule, state = getattr(law, method), law.start(number)
+            many = [leaves(rule(state, event._replace(random=u))) for u in _NUMBERS]
+            for k, mean in enumerate(leaves(rule(state, event))):
+                values = np.array([float(each[k]) for each in many])
+                if abs(values.mean() - mean) > np.ptp(values) / len(values) + 1e-12:
+                    yield (
+                        f"{law.name}.{method}: its mean over `random` is {values.mean():.6g} by "
+                        f"{len(values)} numbers, the fluid has {float(mean):.6g}"
+                    )
 
 
 def counts_per_block(reaction: AbstractReaction, p: float, w: int) -> np.ndarray:
@@ -169,10 +191,10 @@ def chances_meet_the_rate(law: AbstractQueueLaw, x: Any, seen: Arrival) -> Why:
 def memory_follows_its_drift(law: AbstractQueueLaw, queue: float = 60.0) -> Why:
     """Packet after packet at a constant queue, the memory moves as the fluid's does."""
     capacity, offered, count, fine = 1250.0, 1500.0, 64, 64
-    link = Link(law, capacity=capacity)
+    link = Link(law, capacity=capacity, buffer=200.0)
     pace = float(law.sampling_rate(deciding_rate(link, queue, offered), capacity))
     x = fluid = law.start(20.0)
-    seen = Arrival(1.0, 1 / pace, queue, capacity)
+    seen = link.arrival(1.0, 1 / pace, queue)
     for _ in range(count):
         x = summed(x, law.move_memory(x, seen))
         x = summed(x, scaled(law.signal(x, seen).either, law.on_signal(x, seen)))

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from fluidcc import ops
+from fluidcc.laws.draws import average_rules
 from fluidcc.laws.parameters import (
     Interval,
     StateField,
@@ -114,6 +115,8 @@ class _Arrival(NamedTuple):
     capacity: Num  # packet/s
     size: Num  # of this packet, in mean packets
     sojourn: Num  # s in the queue: measured as a packet leaves, else `queue` over `capacity`
+    buffer: Num  # packets that the queue holds
+    random: Num | None  # in [0, 1), for rules that the law `draws` for; None for their mean
 
 
 class Arrival(_Arrival):
@@ -129,11 +132,13 @@ class Arrival(_Arrival):
         capacity: Num,
         size: Num = 1.0,
         sojourn: Num | None = None,
+        buffer: Num = math.inf,
+        random: Num | None = None,
     ) -> "Arrival":
         """The record; see the fields."""
         if sojourn is None:
             sojourn = queueing_delay(queue, capacity)
-        return super().__new__(cls, count, elapsed, queue, capacity, size, sojourn)
+        return super().__new__(cls, count, elapsed, queue, capacity, size, sojourn, buffer, random)
 
 
 class Ack(NamedTuple):
@@ -148,6 +153,7 @@ class Ack(NamedTuple):
     load: Num = 0.0  # load factor that the sender knows
     marked: Num = 0.0  # share of these packets that carried a mark
     delay: Num = 0.0  # s, of the round trip beyond propagation
+    random: Num | None = None  # in [0, 1), for rules that the law `draws` for; None for their mean
 
 
 class Since(NamedTuple):
@@ -199,6 +205,12 @@ class Law(Module):
 
 class AbstractRemembering(Law):
     """A law with a state: what `state` declares in the class."""
+
+    draws: ClassVar[tuple[str, ...]] = ()  # rules that read `random` of their event
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        average_rules(cls, cls.draws)
 
     @property
     def states(self) -> dict[str, StateField]:
@@ -830,15 +842,20 @@ RULES: Mapping[type[Law], tuple[str, ...]] = MappingProxyType(
 )
 """Names of the rules of each kind of law."""
 
+CHANGES = (
+    "on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival", "on_departure", "on_signal",
+)  # fmt: skip
+"""Rules that return the change of a state."""
+
 SYMBOLS: Mapping[str, str | Mapping[str, str]] = MappingProxyType(
     {
         "p": "p", "mark": "p", "drop": "l", "marked": "m", "rate": "x", "acks": "x", "load": "f",
         "estimate": r"\hat f", "hashed": "h", "rtt": "R", "u": "U", "w": "W", "gap": "j",
         "since": {"time": "t", "round_trip": "R", "window": "y", "dropped": "d"},
-        "ack": {"count": "n", "elapsed": "e", "rtt": "R", "marked": "m"}
+        "ack": {"count": "n", "elapsed": "e", "rtt": "R", "marked": "m", "random": r"\xi"}
         | {k: v.symbol for k, v in SIGNALS.items() if k in Ack._fields},
         "seen": {"count": "n", "elapsed": "e", "queue": "q", "capacity": "C", "size": "s",
-                 "sojourn": r"\theta"},
+                 "sojourn": r"\theta", "buffer": "B", "random": r"\xi"},
         "signal": {k: v.symbol for k, v in SIGNALS.items()},
     }
 )  # fmt: skip

@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.law import (
+    CHANGES,
     KINDS,
     RECOVERIES,
+    RULES,
     SIGNALS,
     AbstractLossClosure,
     AbstractQueueLaw,
@@ -183,7 +185,7 @@ def faults_of(law: Any) -> list[Fault]:
     if not issubclass(law, kinds):
         closed = (why for base, why in CLOSED.items() if issubclass(law, base))
         return [_fault(law, "", f"a class below one of {bases}", next(closed, "another class"))]
-    found = [*_missing(law), *_words(law), *_signals(law), *_fields(law), *_states(law)]
+    found = [*_missing(law), *_words(law), *_lists(law), *_fields(law), *_states(law)]
     if found:
         return found
     try:
@@ -233,15 +235,19 @@ def _words(law: Any) -> Iterator[Fault]:
             yield _fault(law, name, f"one of {', '.join(words[name])}", repr(word), close)
 
 
-def _signals(law: Any) -> Iterator[Fault]:
-    """The signals that a law declares to read, to give or to carry."""
-    for name in ("reads", "emits", "carries"):
+def _lists(law: Any) -> Iterator[Fault]:
+    """The signals that a law declares to read, to give or to carry, and the rules that it draws
+    random numbers for.
+    """
+    known = {key: [*SIGNALS] for key in ("reads", "emits", "carries")}
+    known["draws"] = [n for n in RULES.get(BASES[kind_of(law)], ()) if n in CHANGES]
+    for name, words in known.items():
         given: Any = getattr(law, name, ())
         listed = (given,) if isinstance(given, str) else given
-        if not isinstance(given, tuple) or any(word not in SIGNALS for word in listed):
-            names = [nearest(word, [*SIGNALS], 1) or (word,) for word in map(str, listed)]
+        if not isinstance(given, tuple) or any(word not in words for word in listed):
+            names = [nearest(word, words, 1) or (word,) for word in map(str, listed)]
             line = f"{name} = {tuple(itertools.chain(*names))}"
-            yield _fault(law, name, f"a tuple of {', '.join(SIGNALS)}", repr(given), (line,))
+            yield _fault(law, name, f"a tuple of {', '.join(words)}", repr(given), (line,))
 
 
 def _fields(law: Any) -> Iterator[Fault]:

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from fluidcc.errors import Fault, nearest
+from fluidcc.laws.draws import MEANS_KNOWN
 from fluidcc.laws.law import (
+    CHANGES,
     KINDS,
     RULES,
     SIGNALS,
@@ -50,20 +52,18 @@ _ARGUMENTS: dict[str, Any] = {
     "w": 8.0, "queue": 40.0, "average": 40.0, "offered": 1000.0, "capacity": 1250.0,
     "buffer": 100.0, "gap": 2.0, "p": 0.3, "mark": 0.3, "marked": 0.3, "load": 0.9,
     "estimate": 0.8, "hashed": 0.5, "rtt": 0.1,
-    "ack": Ack(1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01),
-    "seen": Arrival(1.0, 0.0, 40.0, 1250.0),
+    "ack": Ack(1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01, random=0.7),
+    "seen": Arrival(1.0, 0.0, 40.0, 1250.0, buffer=100.0, random=0.7),
     "since": Since(0.05, 0.1, 0.0),
     "signal": Signal(0.3, 0.3, 0.9, 0.01),
     "trip": PathTimes(0.1, 0.02, 0.01, 0.07),
 }  # fmt: skip
 """Moderate numbers for the arguments of rules, by the names that the abstract classes have."""
 
+_EVENTS = {"window": "ack", "queue": "seen"}
 _ASIDE = 0.25  # from the start of a memory, which may be 0
 _SIZES = (4.0, 8.0, 64.0, 1024.0)  # packet: windows at which marks are tried
 _REGULAR = ("on_ack", "observe", "on_arrival", "on_departure")
-CHANGES = (
-    "on_ack", "on_mark", "on_loss", "observe", "on_tick", "on_arrival", "on_departure", "on_signal",
-)  # fmt: skip
 _MEMORIES = ("start", "bounded", "with_window")
 _TUPLES = ("breakpoints", "switching_points", "tick_interval", "initial_states")
 _OTHERS = (
@@ -210,7 +210,7 @@ def faults_of_rules(law: Any) -> Iterator[Fault]:
     for method in sorted(own, key=lambda name: (not own[name], name != "start")):
         if faulty and not own[method]:  # which calls one that is
             return
-        fault = _by_floats(made, method) or _by_trace(made, method)
+        fault = _by_floats(made, method) or _by_trace(made, method) or _by_mean(made, method)
         if fault is not None:
             faulty = True
             yield fault
@@ -312,7 +312,7 @@ def _by_contract(law: Any, method: str) -> Fault | None:
     kind = kind_of(type(law))
     if kind not in ("window", "queue") or method not in CHANGES:
         return None
-    name = "ack" if kind == "window" else "seen"
+    name = _EVENTS[kind]
     event = _ARGUMENTS[name]
     if method in _REGULAR:
         still = event._replace(count=0.0, elapsed=0.0)
@@ -342,21 +342,41 @@ def _by_contract(law: Any, method: str) -> Fault | None:
 
 
 def undeclared(law: Any, method: str) -> Fault | None:
-    """The fault of a rule of a window law that acts on a signal which the law does not declare, at
-    whatever numbers.
+    """The fault of a rule that acts on a signal which its window law does not declare, or on a
+    random number that is not drawn for it, at whatever numbers.
     """
-    if kind_of(type(law)) != "window" or method not in CHANGES or not hasattr(law, method):
+    kind = kind_of(type(law))
+    if kind not in _EVENTS or method not in CHANGES or not hasattr(law, method):
         return None
-    event = _ARGUMENTS["ack"]
-    for signal in (s for s in event._fields if s in SIGNALS and s not in law.reads):
-        tape, mark = Tape(), math.pi * getattr(event, signal)  # no other number is as large
-        other = event._replace(**{signal: mark})
-        results = _flat(_call(law, method, number=tape.input, ack=other))
+    name, event = _EVENTS[kind], _ARGUMENTS[_EVENTS[kind]]
+    lists = {field: ("reads", field) for field in event._fields if field in SIGNALS}
+    for field, (line, word) in (lists | {"random": ("draws", method)}).items():
+        if word in (declared := getattr(law, line)):
+            continue
+        tape, mark = Tape(), math.pi * getattr(event, field)  # no other number is as large
+        other = event._replace(**{field: mark})
+        results = _flat(_call(law, method, number=tape.input, **{name: other}))
         asked = {each.name for each in tape.inputs if each.example == mark}
         if asked & tape.needed(results):
-            expected = f"a line `reads = {(*law.reads, signal)}` in the class"
-            got = f"{law.reads} and a rule that reads ack.{signal}"
+            expected = f"a line `{line} = {(*declared, word)}` in the class"
+            got = f"{declared} and a rule that reads {name}.{field}"
             return _fault(law, method, expected, got)
+    return None
+
+
+def _by_mean(law: Any, method: str) -> Fault | None:
+    """The fault of a rule whose mean over its random number is not known."""
+    if method not in getattr(law, "draws", ()):
+        return None
+    name = _EVENTS[kind_of(type(law))]
+    event = _ARGUMENTS[name]._replace(random=None)
+    try:
+        for number in (float, Tape().input):
+            _call(law, method, number=number, **{name: event})
+    except Exception as error:
+        unknown = MEANS_KNOWN in str(error)
+        expected, got = (MEANS_KNOWN, "") if unknown else (_WORKS, describe(error))
+        return _fault(law, method, expected, got, error)
     return None
 
 

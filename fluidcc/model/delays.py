@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.laws.law import SIGNALS, Arrival, MarkingPoint, PathTimes, Signal, queueing_delay
+from fluidcc.laws.law import SIGNALS, MarkingPoint, PathTimes, Signal, queueing_delay
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree
 from fluidcc.scenario.network import (
@@ -54,7 +54,7 @@ def kinks(net: Network, y: State) -> list[tuple[int, Num]]:
     return [
         (k, distance)
         for k, (link, x, q) in enumerate(zip(net.links, y.laws, y.queues, strict=True))
-        for distance in link.queue.breakpoints(x, Arrival(0.0, 0.0, q, link.capacity))
+        for distance in link.queue.breakpoints(x, link.arrival(0.0, 0.0, q))
     ]
 
 

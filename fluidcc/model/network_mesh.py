@@ -12,7 +12,7 @@ from fluidcc import ops
 from fluidcc.arrays import jax
 from fluidcc.dde.integrate import power_of_two
 from fluidcc.dde.uniform import Uniform
-from fluidcc.laws.law import Ack, Arrival
+from fluidcc.laws.law import Ack
 from fluidcc.model.delays import ages_along, explicit_delays
 from fluidcc.model.fluid import as_fluid
 from fluidcc.ops import Num
@@ -59,7 +59,7 @@ def _memory(link: Link) -> Num:
     packet over the share that it makes them forget; for ever if there are none.
     """
     time = 1.0 / link.capacity
-    packet = Arrival(1.0, time, 0.0, link.capacity)
+    packet = link.arrival(1.0, time, 0.0)
     still = link.queue.start(0.0)
     moved = map_tree(lambda v: v + _MOVED, still)
     changes = (leaves(link.queue.move_memory(x, packet)) for x in (still, moved))

@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde.system import Events, System
 from fluidcc.executables import compile_once
-from fluidcc.laws.law import SIGNALS, Arrival, Signal
+from fluidcc.laws.law import SIGNALS, Signal
 from fluidcc.model.delays import (
     DelayedInputs,
     Outputs,
@@ -370,7 +370,7 @@ def _tick(
     windows, services = list(modes.windows), list(y.services)
     for k, (link, on) in enumerate(zip(now.links, parts[:links], strict=True)):
         if on is not None:
-            seen = Arrival(0.0, 0.0, y.queues[k], link.capacity)
+            seen = link.arrival(0.0, 0.0, y.queues[k])
             laws[k] = _add_if(laws[k], link.queue.on_tick(laws[k], seen), on)
             between: Any = link.queue.period()  # which laws with ticks have
             clocks[k] = clocks[k] + jnp.where(on, between, 0.0)

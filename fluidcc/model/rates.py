@@ -16,7 +16,6 @@ from fluidcc.laws.law import (
     AbstractLossClosure,
     AbstractWindowLaw,
     Ack,
-    Arrival,
     Shares,
     Signal,
     combine,
@@ -305,7 +304,7 @@ def deciding_rate(link: Link, queue: Num, offered: Num) -> Num:
 def _own_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
     """Signal of a queue law to packets, of which `offered` arrive [packet/s]."""
     between = 1.0 / ops.maximum(deciding_rate(link, queue, offered), _SOME_RATE)
-    return link.queue.signal(x, Arrival(1.0, between, queue, link.capacity))
+    return link.queue.signal(x, link.arrival(1.0, between, queue))
 
 
 def emit_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
@@ -356,7 +355,7 @@ def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
     law, capacity = link.queue, link.capacity
 
     def change(count: Num, elapsed: Num) -> Any:
-        return law.move_memory(x, Arrival(count, elapsed, q, capacity))
+        return law.move_memory(x, link.arrival(count, elapsed, q))
 
     per_packet = slope(lambda k: change(k, 0.0), x, q, capacity)
     per_second = slope(lambda k: change(0.0, k), x, q, capacity)
@@ -365,7 +364,7 @@ def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
     if not law.heeds_signals:
         return moved
     signals = deciding * _own_signal(link, x, q, offered).either
-    return summed(moved, scaled(signals, law.on_signal(x, Arrival(1.0, 0.0, q, capacity))))
+    return summed(moved, scaled(signals, law.on_signal(x, link.arrival(1.0, 0.0, q))))
 
 
 def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:
@@ -379,7 +378,7 @@ def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = Fa
         change = map_tree(lambda raw, v, a, b: _hold(raw, v, a, b, None), change, x, low, high)
     between = law.period()
     if ticks and between is not None:
-        jump = law.on_tick(x, Arrival(0.0, 0.0, q, link.capacity))
+        jump = law.on_tick(x, link.arrival(0.0, 0.0, q))
         change = summed(change, scaled(1.0 / between, jump))
     return change
 

@@ -11,7 +11,7 @@ from fluidcc.laws.law import AbstractQueueLaw, Arrival, MarkingPoint
 from fluidcc.memory import Share, TooLittleMemory
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
-from fluidcc.packets.engine.streams import stream_key, uniform
+from fluidcc.packets.engine.streams import block_key, stream_key, uniform
 from fluidcc.packets.hooks import law_hooks, numbers_of, part_addresses, window_memory
 from fluidcc.packets.initial import Initial, put_acks
 from fluidcc.packets.plan import UNBOUNDED, GroupPlan, PacketError, Plan, smallest_window
@@ -85,7 +85,7 @@ class Simulation:
         self.delays = np.zeros((len(plan.net.links), r.DELAY_SIZE), np.uint32)  # in queues
         self.rtts = np.zeros((len(plan.groups), r.DELAY_SIZE), np.uint32)
         self._routes = Routes(plan, elide, self._link_port)
-        groups = [self._group(g) for g in plan.groups]
+        groups = [self._group(i, g) for i, g in enumerate(plan.groups)]
         for g in initial.memories if initial else ():
             groups[g]["syn"] = False  # they are connected
         for group, histogram in zip(groups, self.rtts, strict=True):
@@ -202,6 +202,8 @@ class Simulation:
         if self._initial is not None:
             state = self._initial.queue_laws[k]
         hooks = law_hooks("queue", law, state=state)
+        hooks.block[r.Q_BUFFER] = float(link.buffer)
+        hooks.block[r.Q_KEY] = block_key(self.seed, "queue_rules", k + (j << 32))
         ticks = hooks.addresses["tick"] != 0
         by_bytes = law.by_bytes
         shortest, longest = map(float, law.tick_interval()) if ticks else (0.0, 0.0)
@@ -242,7 +244,7 @@ class Simulation:
 
     # senders
 
-    def _group(self, group: GroupPlan) -> Fields:
+    def _group(self, i: int, group: GroupPlan) -> Fields:
         flows, options = group.flows, group.options
         law = flows.window
         memory = window_memory(law)
@@ -253,6 +255,7 @@ class Simulation:
             "advertise": law_hooks("advertise", flows.feedback),
             "decode": law_hooks("estimator", flows.estimator),
         }
+        hooks["law"].block[r.W_KEY] = block_key(self.seed, "window_rules", i)
         fields = dataclasses.asdict(options)
         fields = {name: fields[name] for name in r.GROUP_RECORD.names or () if name in fields}
         for kind, own in hooks.items():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import sympy as sp
 
 from fluidcc.laws.law import (
+    SYMBOLS,
     AbstractEstimator,
     AbstractQueueLaw,
     AbstractWindowLaw,
@@ -22,6 +23,8 @@ from fluidcc.laws.symbolic import Rule, rule
 from fluidcc.packets.engine import records
 from fluidcc.packets.hooks import KINDS, numbers_of
 
+_RANDOM = SYMBOLS["seen"]["random"]  # type: ignore[index]
+
 
 def _lines(results: Mapping[int, sp.Expr], slots: Mapping[sp.Symbol, int]) -> list[str]:
     """Statements that write each result to its slot, from the numbers in `slots`."""
@@ -29,9 +32,14 @@ def _lines(results: Mapping[int, sp.Expr], slots: Mapping[sp.Symbol, int]) -> li
     expressions = [sp.sympify(e).xreplace(names) for e in results.values()]
     shared, reduced = sp.cse(expressions, symbols=sp.numbered_symbols("c"))
     used = set().union(*(e.free_symbols for e in expressions))
-    lines = [f"{names[s].name} = x[{k}]" for s, k in slots.items() if names[s] in used]
+    lines = [f"{names[s].name} = {_read(s, k)}" for s, k in slots.items() if names[s] in used]
     lines += [f"{name} = {sp.pycode(e)}" for name, e in shared]
     return lines + [f"x[{k}] = {sp.pycode(e)}" for k, e in zip(results, reduced, strict=True)]
+
+
+def _read(symbol: sp.Symbol, slot: int) -> str:
+    """The number of a symbol; a random one is drawn."""
+    return f"draw_own(x, {slot})" if symbol.name == _RANDOM else f"x[{slot}]"
 
 
 def _function(name: str, *groups: list[str]) -> str:
@@ -90,7 +98,10 @@ def _write_queue(law: AbstractQueueLaw) -> str:
     methods = (law.packet_rule, "on_signal", "signal", "gap_probability")
     rules = [rule(law, m) for m in methods]
     update, signalled, signal, chance = rules if law.at_departure else map(_measured, rules)
-    event = (r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE, r.Q_SOJOURN)
+    event = (
+        r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE, r.Q_SOJOURN, r.Q_BUFFER,
+        r.Q_RANDOM,
+    )  # fmt: skip
     slots = dict(zip(update.event, event, strict=True))
     slots[chance.event[-1]] = r.Q_GAP
     slots |= _slots(r.Q_STATE, *update.state, *update.parameters)

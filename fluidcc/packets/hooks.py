@@ -72,6 +72,7 @@ Hook = int
 
 _HEAD = '"""Generated from the rules of a law."""\nimport math\n\n'
 _HEAD += "from fluidcc.packets.hooks import hook\n"
+_DRAWS = "from fluidcc.packets.engine.streams import draw_own\n"
 # hooks of each kind of law, and where in the block the state and the parameters begin
 KINDS: dict[str, tuple[tuple[str, ...], int]] = {
     # count packets that found a queue; one that arrives, or leaves: update the state, then signal;
@@ -150,7 +151,9 @@ def law_hooks(kind: str, *laws: Law, state: Sequence[float] = ()) -> Hooks:
     A marking map takes the window law of its flows too, with its parameters. Raises TypeError
     if they do not fit each other.
     """
-    module = module_from(_HEAD + _source(kind, laws), uses=_package_hash())
+    source = _source(kind, laws)
+    head = _HEAD + (_DRAWS if "draw_own" in source else "")
+    module = module_from(head + source, uses=_package_hash())
     names, first = KINDS[kind]
     moving = [*([0.0] * first), *state]
     parameters = (value for law in laws for value in parameter_values(law))

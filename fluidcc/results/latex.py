@@ -6,7 +6,7 @@ from typing import Any
 import sympy as sp
 
 from fluidcc.arrays import jax
-from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, Signal
+from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Signal
 from fluidcc.laws.symbolic import in_powers, latex_period, state_symbols, with_symbols
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import (
@@ -98,12 +98,12 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
     """
     law = with_symbols(link.queue)
     queue, arrivals, capacity = _positive("q"), _positive("Y"), _positive("C")
-    bare = dataclasses.replace(link, queue=law, capacity=capacity)
+    bare = dataclasses.replace(link, queue=law, capacity=capacity, buffer=_positive("B"))
     state = state_symbols(law)  # 0 among them, which rules may ask for
-    seen = Arrival(1, 1 / deciding_rate(bare, queue, arrivals), queue, capacity)
+    seen = bare.arrival(1, 1 / deciding_rate(bare, queue, arrivals), queue)
     out = _by_name(state, arrival_rate(bare, state, queue, arrivals), r"\dot")
     if law.period() is not None:
-        idle = Arrival(1, 1 / arrivals, sp.Symbol("q", nonnegative=True), capacity)  # it may be 0
+        idle = bare.arrival(1, 1 / arrivals, sp.Symbol("q", nonnegative=True))  # it may be 0
         out |= _by_name(state, law.on_tick(state, idle), r"\Delta")
     signal = law.signal(state, seen)
     outputs = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})

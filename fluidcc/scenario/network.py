@@ -22,6 +22,7 @@ from fluidcc.laws.law import (
     AbstractSource,
     AbstractWindowLaw,
     Ack,
+    Arrival,
     MarkingPoint,
     Signal,
     Since,
@@ -204,6 +205,12 @@ class Link(Suggests, Module):
             raise ValueError(f"link.schedule: expected times that increase from 0 on, got {times}")
         for key in unfit_fair(self.fair, vars(self)):
             raise ValueError(f"link.{key}: expected none, {NO_OTHERS}")
+
+    def arrival(self, count: Num, elapsed: Num, queue: Num) -> Arrival:
+        """The arrival, or departure, of `count` packets `elapsed` s after those before at a queue
+        of this link that holds `queue` packets.
+        """
+        return Arrival(count, elapsed, queue, self.capacity, buffer=self.buffer)
 
 
 NO_OTHERS: Final = "as a fair link has a queue for each flow of a group and no other traffic"

@@ -186,6 +186,10 @@ class PortNumbers(NamedTuple):
     cross: Any  # packet/s
     weight: Any  # of a queue beside another
 
+    def arrival(self, *event: Any) -> Arrival:
+        """The event of a queue law, without its last numbers, at this link's buffer."""
+        return Arrival(*event)._replace(buffer=self.buffer)
+
 
 class Numbers(NamedTuple):
     """All numbers of a run."""
@@ -239,21 +243,21 @@ def _probes(law: AbstractQueueLaw) -> Iterator[Any]:
         yield law.state_of(*map(float, numbers))
 
 
-def _seen(queue: float) -> Arrival:
-    return Arrival(1.0, 1e-3, queue, 1e3)
+def _seen(queue: float, buffer: float) -> Arrival:
+    return Arrival(1.0, 1e-3, queue, 1e3, buffer=buffer)
 
 
-def says_nothing(law: AbstractQueueLaw) -> bool:
+def says_nothing(law: AbstractQueueLaw, buffer: float) -> bool:
     """Whether a law without memory never marks or drops, whatever the queue."""
     if law.states:
         return False
-    signals = (law.signal((), _seen(queue)) for queue in _PROBES)
+    signals = (law.signal((), _seen(queue, buffer)) for queue in _PROBES)
     return not any(float(signal.mark) > 0 or float(signal.drop) > 0 for signal in signals)
 
 
-def is_spaced(law: AbstractQueueLaw) -> bool:
+def is_spaced(law: AbstractQueueLaw, buffer: float) -> bool:
     """Whether the probability of a signal depends on the packets since the last one."""
-    seen = _seen(9.0)
+    seen = _seen(9.0, buffer)
     return any(
         len({float(law.gap_probability(state, seen, gap)) for gap in (1.0, 2.0, 7.0, 1e3)}) > 1
         for state in _probes(law)
@@ -418,10 +422,11 @@ def _port(
     net: Network, k: int, crossing: list[Kind], counted: bool, rewrites: bool, step: float
 ) -> Port:
     link, flows = net.links[k], sum(kind.count * kind.route.count(k) for kind in crossing)
-    law = link.queue.in_packets(float(link.buffer))
+    buffer = float(link.buffer)
+    law = link.queue.in_packets(buffer)
     single, ticks = law is not link.queue, law.period() is not None
     departs, mean = law.at_departure, float(link.capacity) * step  # packets
-    spaced = not departs and (single or law.heeds_signals or is_spaced(law))
+    spaced = not departs and (single or law.heeds_signals or is_spaced(law, buffer))
     most = min(_SINGLE, 2 * mean) if single else min(_BLOCKS, mean)
     period = float(law.tick_interval()[0] + law.tick_interval()[1]) / 2 if ticks else math.inf
     return Port(
@@ -434,9 +439,9 @@ def _port(
         averages=averages(law),
         waits=law.waits,
         counts_service=law.counts_service,
-        finite=math.isfinite(float(link.buffer)),
+        finite=math.isfinite(buffer),
         lossy=link.random_loss is not None,
-        signals=flows > 0 and (link.beside is not None or not says_nothing(law)),
+        signals=flows > 0 and (link.beside is not None or not says_nothing(law, buffer)),
         departs=departs,
         loads=law.loads,
         second=link.voice is not None and link.voice.discipline == "wfq",
@@ -503,6 +508,16 @@ def _refuse(layout: Plan, step: float) -> None:
             raise PacketError(
                 f"not simulated by trains: links.{name}.fair: each link has one queue for all its "
                 "flows; packets (fluidcc packets) and the fluid model follow fair queueing"
+            )
+    given = layout.given
+    links = zip(given.link_names, given.links, strict=True)
+    groups = zip(given.flow_names, given.flows, strict=True)
+    laws: list[tuple[str, Any]] = [(f"links.{name}.queue", link.queue) for name, link in links]
+    for where, law in [*laws, *((f"flows.{name}.window", flows.window) for name, flows in groups)]:
+        if law.draws:
+            raise PacketError(
+                f"not simulated by trains: {where}: {law.name} draws a random number for each "
+                "packet; packets (fluidcc packets) do so, the fluid model has the mean"
             )
     for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
         at, options = f"not simulated by trains: flows.{name}.sender", group.options

@@ -10,7 +10,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.arrays import jnp
-from fluidcc.laws.law import Arrival, MarkingPoint, Signal
+from fluidcc.laws.law import MarkingPoint, Signal
 from fluidcc.programs import leaves, map_tree
 from fluidcc.trains.layout import Port, PortNumbers, draws_of_law
 from fluidcc.trains.rings import between, last, locate, write
@@ -189,11 +189,12 @@ class _Judge:
         found = jnp.maximum(before.queue + (part - served) / 2, 0.0)
         if port.averages:  # an idle link counts as small packets that find it empty
             idle = jnp.maximum(served - part - found, 0.0)
-            x = _add(x, law.on_arrival(x, Arrival(idle, 0 * idle, 0 * idle, capacity, 0 * idle)))
+            small = self._numbers.arrival(idle, 0 * idle, 0 * idle, capacity, 0 * idle)
+            x = _add(x, law.on_arrival(x, small))
         seen = _see(port, found, 0.0) + (1.0 if port.counts_service else 0.0)
-        arrival = Arrival(part, span + 0 * part, seen, capacity, self._size)
+        arrival = self._numbers.arrival(part, span + 0 * part, seen, capacity, self._size)
         x = _add(x, law.on_arrival(x, arrival))
-        one = Arrival(1 + 0 * part, span / ops.maximum(part, _TINY), seen, capacity)
+        one = self._numbers.arrival(1 + 0 * part, span / ops.maximum(part, _TINY), seen, capacity)
         said = law.signal(x, one)
         mark, forced = said.mark + 0 * part, said.drop + 0 * part
         chooses = (mark > 0) | (forced > 0)
@@ -247,7 +248,7 @@ def _tick(
     else:
         seen, ready = _see(port, queue, 0.5), True
     one, capacity = 1 + 0 * queue, numbers.capacity + 0 * queue
-    arrival = Arrival(one, 0 * queue, seen, capacity)
+    arrival = numbers.arrival(one, 0 * queue, seen, capacity)
     if port.beside >= 0 or port.after >= 0:  # its rate is not its own
         arrival = arrival._replace(sojourn=sojourn)
     for _ in range(port.ticks):
@@ -422,7 +423,7 @@ def _judge_leaving(
         part, span = end - begin, step * (part_of - time)
         sojourn, queue = (a + (b - a) * part_of for a, b in (ages, waits))
         sojourn = jnp.maximum(sojourn * step - 1 / capacity, 0.0)
-        seen = Arrival(part, span, queue, capacity, 1.0 + 0.0 * part, sojourn)
+        seen = numbers.arrival(part, span, queue, capacity, 1.0 + 0.0 * part, sojourn)
         x = _add(x, law.on_departure(x, seen))
         said = law.signal(x, seen)
         hits = jnp.floor(jnp.minimum(said.mark, 1.0) * part + u[j - 1])
@@ -464,7 +465,7 @@ def _serve(port: Port, s: PortState, record: PortRecord, k: Array) -> tuple[Port
 def _say(numbers: PortNumbers, s: PortState, queue: Array, step: Array, size: Any = 1.0) -> Signal:
     """The signal to a packet of a size, in packets of the link, that sees `queue` of them."""
     zero = 0.0 * queue
-    seen = Arrival(1.0 + zero, step + zero, queue, numbers.capacity + zero, size + zero)
+    seen = numbers.arrival(1.0 + zero, step + zero, queue, numbers.capacity + zero, size + zero)
     return numbers.law.signal(s.law, seen)
 
 

@@ -21,7 +21,7 @@ from fluidcc.laws.own import loaded
 from fluidcc.laws.registry import own_laws
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
-NAMES = ("highspeed", "pi_power", "cube")
+NAMES = ("highspeed", "pi_power", "cube", "drop_profile", "early_response")
 SLOW = "hollot2001/slow"
 FAST = ("symbols", "results", "branches", "declarations", "means")
 

@@ -53,14 +53,16 @@ TOO_MANY_TRANSFERS, TOO_MANY_CALLS, TRACE_FULL, TOO_MANY_PACKETS, PART_MISSING =
 # events of a trace
 SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE = range(10)
 
-# numbers of a queue law's block; its state and parameters follow
+# numbers of a queue law's block; its state and parameters follow. Hooks that need a random number
+# draw it, from the stream of the law's key, and count the draws
 Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
-Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_SOJOURN, Q_STATE = range(6, 13)
+Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_SOJOURN, Q_BUFFER = range(6, 13)
+Q_RANDOM, Q_KEY, Q_DRAWS, Q_STATE = range(13, 17)
 # of a window law's: the rest of its state and parameters follow
 W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD, W_ROUNDS = range(5)
 W_EVENT = {name: 5 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
-W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY = W_EVENT.values()
-W_STATE = 5 + len(W_EVENT)
+W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY, W_RANDOM = W_EVENT.values()
+W_KEY, W_DRAWS, W_STATE = range(W_RANDOM + 1, W_RANDOM + 4)
 # of a reaction's, a marking's, and an advertised window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
 M_PROBABILITY = 0

@@ -20,7 +20,7 @@ _STEP = 1.0 / 9007199254740992.0  # 2^-53
 
 PURPOSES = ("start", "boot", "send", "queue", "hash", "cross", "calls", "call", "arrivals",
             "sessions", "session", "source", "slot_boot", "slot_send",
-            "slot_hash", "loss")  # fmt: skip
+            "slot_hash", "loss", "queue_rules", "window_rules")  # fmt: skip
 
 
 def _mix(z: Any) -> Any:
@@ -34,6 +34,11 @@ def stream_key(seed: int, purpose: str, index: Any) -> Any:
     key = _mix((seed * _GAMMA + _GAMMA) & _MASK)
     key = _mix((key + (PURPOSES.index(purpose) + 1) * _GAMMA) & _MASK)
     return _mix((key + (index + 1) * _GAMMA) & _MASK)
+
+
+def block_key(seed: int, purpose: str, index: int) -> float:
+    """Key of the stream of a law's block, whose numbers are floats."""
+    return float(stream_key(seed, purpose, index) >> 11)
 
 
 def uniform(key: Any, draw: Any = 1) -> Any:
@@ -61,6 +66,16 @@ def draw(stream):
     """Next number in [0, 1) of the stream held by a port or a flow."""
     stream.draws = stream.draws + 1
     return hashed(stream.key, stream.draws)
+
+
+@compiled
+def draw_own(block, slot):
+    """Next number in [0, 1) of the stream held by a law's block, from `slot` on: the number, the
+    key and the draws.
+    """
+    block[slot + 2] = block[slot + 2] + 1.0
+    block[slot] = hashed(block[slot + 1], block[slot + 2])
+    return block[slot]
 
 
 @compiled
