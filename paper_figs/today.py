@@ -14,7 +14,7 @@ import numpy as np
 import fluidcc as fc
 from fluidcc.errors import ScenarioError
 
-from .drawing.figure import Curve, Field, Panel, Printed, Recipe, figure, measured, modelled
+from .drawing.figure import Curve, Field, Panel, Recipe, figure, measured, modelled
 
 CAPACITY = 100.0  # Mbit/s, of the link in the maps
 PACKET = 12e-3  # Mbit, of 1500 B
@@ -345,10 +345,11 @@ def gains(lab):
             for curve in hopf:
                 curves.append(modelled(f"{1e3 * rtt:g} ms", curve["x"], curve["y"]))
         law = fc.load(AQMS[name].scenario).links[0].queue
-        linux = Printed("gains of Linux", float(law.beta), x=float(law.alpha))
+        linux = np.array([float(law.alpha)]), np.array([float(law.beta)])
+        curves.append(Curve("gains of Linux", *linux, engine="formula"))
         panels.append(
             Panel("gain of the delay, alpha (1/s)", "gain of its growth, beta (1/s)", curves,
-                  [linux], title=AQMS[name].title, **_LOG)
+                  title=AQMS[name].title, **_LOG)
         )  # fmt: skip
     return panels
 
@@ -400,7 +401,7 @@ def fairness(lab):
             curves += _shares(lab, f"shares_{own}_{speed}", f"{rate} a flow", fluid=own == "reno")
         panels.append(
             Panel(_AXIS, f"rate of {label} over that of DCTCP (1)", curves, **_LOG,
-                  ylim=(0.2, 20.0), title=f"{label} beside DCTCP")
+                  ylim=(0.2, 50.0), title=f"{label} beside DCTCP")
         )  # fmt: skip
     apart = _shares(lab, "shares_apart", "12 Mbit/s a flow", fluid=True)
     panels.append(

@@ -46,7 +46,7 @@ class EqualWindow(AbstractMarking):
 class Coupled(AbstractMarking):
     """The probability of scalable senders where the link's is the square: k p' beside p'^2.
 
-    De Schepper et al. (2016), section 4; RFC 9332, section 2.1. The queue law's signal is that of
+    RFC 9332, section 2.1, after De Schepper et al. (2016). The queue law's signal is that of
     Classic senders.
     """
 

@@ -10,7 +10,8 @@ from fluidcc.ops import Num
 
 class Step(AbstractQueueLaw):
     """Marks every packet that leaves after more than a time in the queue, or over a ramp of some
-    width. RFC 9332, section 2.2: the native marking of the L4S queue, of 1 ms in Linux.
+    width. RFC 9332, section 2.4: the native marking of the L4S queue, 1 ms in Linux; its A.1 has a
+    ramp from 0.8 to 1.2 ms.
 
     A packet that leaves nothing behind is not marked: on a slow link it has waited for others.
     """
