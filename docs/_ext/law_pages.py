@@ -26,7 +26,7 @@ from fluidcc.laws.law import (
 )
 from fluidcc.laws.parameters import infos
 from fluidcc.laws.registry import LAWS
-from fluidcc.laws.symbolic import changes, rule
+from fluidcc.laws.symbolic import changes, print_latex, rule
 from fluidcc.laws.window.ecn_mod import ECNMod
 from fluidcc.results.latex import queue_equations, readable, sender_equations
 from fluidcc.scenario.files import bibliography, keys
@@ -142,7 +142,7 @@ def _window(law: Any) -> Iterator[str]:
     if law.name == "becn":
         net = fc.replace(net, {"flows.tcp.feedback": "backward"})
     flows = net.flows[0]
-    fluid = [f"{a} = {sp.latex(b)}" for a, b in sender_equations(flows, "ack").items()]
+    fluid = [f"{a} = {print_latex(b)}" for a, b in sender_equations(flows, "ack").items()]
     yield f"In the fluid, with the reaction `{flows.reaction.name}` and `{flows.feedback.name}`:"
     yield from _display(fluid)
     rests = [f"W = {sp.latex(readable(w))}" for w in zero_drift(law, flows.reaction)]
@@ -156,7 +156,7 @@ def _queue(law: Any) -> Iterator[str]:
         yield "For packets:"
         yield from _display(lines)
     link = network_with(type(law), "queue").links[0]
-    fluid = [f"{a} = {sp.latex(b)}" for a, b in queue_equations(link).items()]
+    fluid = [f"{a} = {print_latex(b)}" for a, b in queue_equations(link).items()]
     if fluid:
         yield "In the fluid, with its signal:"
         yield from _display(fluid)

@@ -31,6 +31,7 @@ from fluidcc.laws.registry import kind_of
 
 _TIMING = ("period", "slow_start", "rounds")  # of window laws; they change nothing
 _TRIVIAL = ("p = p", "f = f")  # the memory itself
+_LONGEST = 2000  # letters of LaTeX, some ten lines
 _WINDOW, _ANYWHERE = "W", Interval("(-inf, inf)")
 _RECORDS = {"ack": Ack, "seen": Arrival, "since": Since, "signal": Signal}
 
@@ -149,8 +150,14 @@ def in_powers(expression: sp.Expr) -> sp.Expr:
     return bare.replace(expm1, lambda a: sp.exp(a).rewrite(sp.Pow) - 1)
 
 
+def print_latex(expression: sp.Expr) -> str:
+    """LaTeX of an expression; words in place of one that nobody could read."""
+    text = sp.latex(expression)
+    return text if len(text) <= _LONGEST else r"\text{by the rule of the law, in its file}"
+
+
 def _latex(expression: sp.Expr) -> str:
-    return sp.latex(sp.nsimplify(in_powers(expression), rational=True))
+    return print_latex(sp.nsimplify(in_powers(expression), rational=True))
 
 
 def latex_rule(law: AbstractWindowLaw | AbstractQueueLaw, method: str) -> list[str]:

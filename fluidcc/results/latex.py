@@ -7,7 +7,7 @@ import sympy as sp
 
 from fluidcc.arrays import jax
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Signal
-from fluidcc.laws.symbolic import in_powers, latex_period, state_symbols, with_symbols
+from fluidcc.laws.symbolic import in_powers, latex_period, print_latex, state_symbols, with_symbols
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import (
     Sender,
@@ -115,7 +115,7 @@ def _line(left: str, right: sp.Expr, law: AbstractWindowLaw | AbstractQueueLaw) 
     """One line: an equation, when it jumps, and the law that it comes from."""
     jumps = left.startswith(r"\Delta")
     when = rf" \quad \text{{every }} {latex_period(law)}" if jumps else ""
-    return rf"{left} &= {sp.latex(right)}{when} && \text{{{_text(law.name)}}}"
+    return rf"{left} &= {print_latex(right)}{when} && \text{{{_text(law.name)}}}"
 
 
 def _limits(link: Link) -> str:
