@@ -6,6 +6,7 @@ array, plain numbers a plain number; everything else is for NumPy, with or witho
 JAX are not imported for that: a caller with such arguments has done so.
 """
 
+import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -47,9 +48,36 @@ class _Symbols:
 
 
 def _piecewise(condition: Num, yes: Num, no: Num) -> Num:
+    """SymPy's `Piecewise`, which unfolds those in its conditions: time and text without end."""
     import sympy as sp
 
+    if isinstance(condition, sp.Basic) and condition.has(sp.Piecewise):
+        condition = condition.replace(sp.Piecewise, _chosen)
     return sp.Piecewise((yes, condition), (no, True))
+
+
+def _chosen(*pairs: Any) -> Num:
+    """A `Piecewise` as a number that stays whole."""
+    (value, condition), *others = pairs
+    return _choice()(condition, value, _chosen(*others)) if others else value
+
+
+@functools.cache
+def _choice() -> Any:
+    import sympy as sp
+
+    class Choice(sp.Function):  # of a condition, and of the numbers if it holds and if it does not
+        nargs, is_extended_real = 3, True
+
+        def _pythoncode(self, printer: Any, *_: Any) -> str:
+            condition, yes, no = map(printer.doprint, self.args)
+            return f"(({yes}) if ({condition}) else ({no}))"
+
+        def _latex(self, printer: Any, *_: Any) -> str:
+            condition, yes, no = self.args
+            return printer.doprint(sp.Piecewise((yes, condition), (no, True)))
+
+    return Choice
 
 
 for _name in ("exp", "log", "sqrt", "expm1", "log1p"):
