@@ -76,6 +76,7 @@ from fluidcc.model.rates import (
     own_share,
     queue_law_rate,
     received,
+    seen_at_tick,
     sending_rate,
     touched,
 )
@@ -343,7 +344,8 @@ def _observe_population(
     arriving, accepted = map(np.stack, arrivals(net, emitted, senders))
     capacities = np.stack([link.capacity for link in net.links])
     excess = np.where(busy, accepted - capacities, queues)
-    changes = flatten([queue_law_rate(*row, ticks=True) for row in rows])
+    ticks = [seen_at_tick(net, list(queues), k) for k in range(len(rows))]
+    changes = flatten([queue_law_rate(*row, t) for row, t in zip(rows, ticks, strict=True)])
     loads = [own.n * rate for own, (_, rate) in zip(net.flows, senders, strict=True)]
     shares = np.stack([own_share(net, k, enumerate(loads)) for k in range(len(net.links))])
     used = np.where(busy, shares, accepted / capacities - (1 - shares))

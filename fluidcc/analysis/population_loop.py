@@ -506,7 +506,7 @@ def _answer(net: Network, op: OperatingPoint, flows: Flows, k: int) -> QueueAnsw
 
     def present(v: Num) -> Num:
         x, q, arrivals = shape(v[:n]), v[n], v[n + 1]
-        rate = queue_law_rate(link, x, q, arrivals, ticks=True)
+        rate = queue_law_rate(link, x, q, arrivals, link.arrival(0.0, 0.0, q))
         own = emit_signal(link, x, q, arrivals)
         seen = received(flows, tuple(own if j == k else op.signals[j] for j in flows.route))
         average = link.queue.average(x, q) + 0.0 * q

@@ -495,7 +495,8 @@ class AbstractQueueLaw(AbstractRemembering):
     def on_tick(self, x: State, seen: Arrival) -> State:
         """Change at a tick; `seen` has the queue and the link rate.
 
-        Called once a `period`. Equilibria and roots take the change per period.
+        Called once a `period`. Equilibria and roots take the change per period. If another queue of
+        the link goes first, `seen.sojourn` is the longer delay of both.
         """
         return unchanged(x)
 

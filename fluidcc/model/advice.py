@@ -1,6 +1,6 @@
 """Warnings about networks that are valid but probably not intended."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,25 @@ def advice(net: Network, *, fluid: bool = True) -> tuple[str, ...]:
         route = {net.link_names[k]: net.links[k] for k in flows.route}
         out += [f"flows.{name}: {text}" for text in _of_flows(flows, route, fluid)]
     return tuple(out)
+
+
+def beyond_shift(net: Network, links: Mapping[str, Any]) -> list[str]:
+    """A sentence for each queue that mean windows serve first and packets do not: the head behind
+    it has waited longer by more than its `shift`. `links` have a `queueing_delay` [s], a number or
+    over time.
+    """
+    out = []
+    for name, link in zip(net.link_names, net.links, strict=True):
+        if link.beside is not None and link.shift is not None:
+            behind = net.link_names[link.beside]
+            longer = np.max(links[behind].queueing_delay - links[name].queueing_delay)
+            if longer > link.shift:
+                out.append(
+                    f"links.{behind} waits {longer:.4g} s longer than links.{name}, more than its "
+                    f"shift of {float(link.shift):.4g} s: mean windows serve links.{name} first "
+                    "even then, `fluidcc trains` and `fluidcc packets` do not"
+                )
+    return out
 
 
 def milliseconds(net: Network) -> list[str]:

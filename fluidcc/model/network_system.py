@@ -38,6 +38,7 @@ from fluidcc.model.rates import (
     acknowledgement,
     flux,
     received,
+    seen_at_tick,
     sending_rate,
     start_sender,
 )
@@ -370,7 +371,7 @@ def _tick(
     windows, services = list(modes.windows), list(y.services)
     for k, (link, on) in enumerate(zip(now.links, parts[:links], strict=True)):
         if on is not None:
-            seen = link.arrival(0.0, 0.0, y.queues[k])
+            seen = seen_at_tick(now, y.queues, k)
             laws[k] = _add_if(laws[k], link.queue.on_tick(laws[k], seen), on)
             between: Any = link.queue.period()  # which laws with ticks have
             clocks[k] = clocks[k] + jnp.where(on, between, 0.0)

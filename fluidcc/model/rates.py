@@ -16,9 +16,11 @@ from fluidcc.laws.law import (
     AbstractLossClosure,
     AbstractWindowLaw,
     Ack,
+    Arrival,
     Shares,
     Signal,
     combine,
+    queueing_delay,
 )
 from fluidcc.laws.reaction import HalveOnly
 from fluidcc.model.delays import (
@@ -242,6 +244,7 @@ FREE, LOW, HIGH, WAITING = 0, -1, 1, 2
 windows whose flows have not started."""
 
 _SOME_RATE = 1e-9  # packet/s; keeps C/Y finite if nothing arrives
+_SOME_SHARE = 1e-3  # of a link, the least that a queue which always goes first leaves
 SOME_ACTIVE = 1e-30  # share of sources; at equilibrium all single files have ended
 
 _MOST_PACE = 10.0
@@ -367,19 +370,28 @@ def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
     return summed(moved, scaled(signals, law.on_signal(x, link.arrival(1.0, 0.0, q))))
 
 
-def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, *, ticks: bool = False) -> Any:
+def seen_at_tick(net: Network, queues: Sequence[Num], k: int) -> Arrival:
+    """What the law of link k sees at a tick: its queue, and the longer of its delay and that of a
+    queue that goes first. RFC 9332, appendix A.2.
+    """
+    ahead = (queues[j] for j, other in enumerate(net.links) if other.beside == k)
+    longest = functools.reduce(ops.maximum, ahead, queues[k])
+    seen = net.links[k].arrival(0.0, 0.0, queues[k])
+    return seen._replace(sojourn=queueing_delay(longest, seen.capacity))
+
+
+def queue_law_rate(link: Link, x: Any, q: Num, offered: Num, tick: Arrival | None = None) -> Any:
     """Mean change of a queue law's memory per second, at arrivals `offered` [packet/s].
 
-    With `ticks` those of the law count as change over period, as equilibria and roots have it.
+    With what its ticks see, these count as change over period, as equilibria and roots have it.
     """
     law, change = link.queue, arrival_rate(link, x, q, offered)
     if law.limits is not None:
         low, high = law.limits
         change = map_tree(lambda raw, v, a, b: _hold(raw, v, a, b, None), change, x, low, high)
     between = law.period()
-    if ticks and between is not None:
-        jump = law.on_tick(x, link.arrival(0.0, 0.0, q))
-        change = summed(change, scaled(1.0 / between, jump))
+    if tick is not None and between is not None:
+        change = summed(change, scaled(1.0 / between, law.on_tick(x, tick)))
     return change
 
 
@@ -464,11 +476,13 @@ def own_share(net: Network, k: int, loads: Iterable[tuple[int, Num]]) -> Num:
     The state of such a queue is the delay in packets of the whole capacity, of which it has this
     share.
     """
-    if all(link.beside != k for link in net.links):
+    first = next((link for link in net.links if link.beside == k), None)
+    if first is None:
         return 1.0
     passing = [over_classes(flow) for i, flow in loads if k in net.flows[i].passes]
     taken = sum(passing) + cross_beside(net, k)
-    return ops.maximum(1 - taken / net.links[k].capacity, least_share(net, k))
+    least = _SOME_SHARE if first.weight is None else least_share(net, k)
+    return ops.maximum(1 - taken / net.links[k].capacity, least)
 
 
 def cross_beside(net: Network, k: int) -> Num:
@@ -500,7 +514,8 @@ def _link_flux(
     over = ops.where(full, ops.maximum(1 - share, 0.0), 0.0)
     signal = early._replace(drop=early.drop + over * (1 - early.drop))
     pace = capacity / ops.maximum(capacity + change, _SOME_RATE)
-    return raw, change, queue_law_rate(link, x, q, offered, ticks=ticks), signal, pace
+    tick = seen_at_tick(net, y.queues, k) if ticks else None
+    return raw, change, queue_law_rate(link, x, q, offered, tick), signal, pace
 
 
 def flux(

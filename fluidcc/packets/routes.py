@@ -96,7 +96,7 @@ class Routes:
         """Add a port; its entity."""
         entity = self.add(r.PORT, len(self.ports))
         usual = {"limit": r.NEVER, "unit": 1.0, "capacity": 1.0}
-        usual |= dict.fromkeys(("link", "sibling", "coupled"), -1) | {"shares": 1}
+        usual |= dict.fromkeys(("link", "sibling", "coupled", "ahead"), -1) | {"shares": 1}
         self.ports.append(usual | {"entity": entity} | fields)
         return entity
 
@@ -106,9 +106,13 @@ class Routes:
             if link.beside is None or link.fair:
                 continue
             own, other = (self.kinds[self._links[j]][1] for j in (k, link.beside))
-            assert link.weight is not None
-            self.ports[own]["weight"] = weight = float(link.weight)
-            self.ports[other]["weight"] = 1 - weight
+            if link.shift is not None:
+                self.ports[other]["shift"] = float(link.shift)
+            else:
+                assert link.weight is not None
+                self.ports[own]["weight"] = weight = float(link.weight)
+                self.ports[other]["weight"] = 1 - weight
+            self.ports[other]["ahead"] = own
             if self.ports[other]["signal"]:
                 self.ports[own]["coupled"] = other
             self.shared.append([own, other])

@@ -18,6 +18,7 @@ from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.scenario.network import (
     NO_OTHERS,
     OF_QUEUES,
+    ONE_SCHEDULER,
     Change,
     Flows,
     FlowsInitial,
@@ -128,8 +129,9 @@ def _beside(tables: Mapping[str, Any], name: str) -> int | None:
 def _shared(reader: Reader, name: str, raw: Any, tables: Mapping[str, Any]) -> Any:
     """The table of a link; that of a queue beside another has the keys of that link too."""
     if not isinstance(raw, dict) or "beside" not in raw:
-        if isinstance(raw, dict) and "weight" in raw:
-            reader.fault(f"links.{name}.weight", "it with beside = a link", got(raw["weight"]))
+        for k in ("weight", "shift") if isinstance(raw, dict) else ():
+            if k in raw:
+                reader.fault(f"links.{name}.{k}", "it with beside = a link", got(raw[k]))
         return raw
     key, others = f"links.{name}.beside", {k: t for k, t in tables.items() if k != name}
     whole = {k: t for k, t in others.items() if isinstance(t, dict)}
@@ -147,7 +149,10 @@ def _shared(reader: Reader, name: str, raw: Any, tables: Mapping[str, Any]) -> A
     for k in (k for k in given if k in infos(Link) or k == "schedule"):
         reader.fault(f"links.{name}.{k}", f"none, as it is that of links.{other}", got(raw[k]))
     lent = {k: v for k, v in tables[other].items() if k not in (*OF_QUEUES, "voice")}
-    return {"weight": 0.9} | {k: v for k, v in raw.items() if k not in given} | lent
+    if "weight" in raw and "shift" in raw:
+        reader.fault(f"links.{name}.shift", ONE_SCHEDULER, got(raw["shift"]))
+    usual = {} if "shift" in raw else {"weight": 0.9}
+    return usual | {k: v for k, v in raw.items() if k not in given} | lent
 
 
 def _read_link(reader: Reader, key: str, raw: Any) -> dict[str, Any]:

@@ -39,7 +39,7 @@ from fluidcc.programs import as_array, map_tree
 from fluidcc.result import Shown
 from fluidcc.scenario.parsing import UnitError, read
 
-OF_QUEUES: Final = "queue", "buffer", "cross", "cross_sizes", "weight", "initial"
+OF_QUEUES: Final = "queue", "buffer", "cross", "cross_sizes", "weight", "shift", "initial"
 """Keys of a queue; the others of a link are those of its transmitter, for a queue beside it too."""
 
 LONGEST: Final = 1e9
@@ -150,7 +150,8 @@ class Link(Suggests, Module):
 
     A queue `beside` another, by its index, shares the transmitter of that link, as L4S and Classic
     packets do: it has the same capacity, packet size, delay, changes and losses. While both have
-    packets it is served with the share `weight`; 0.9 is that of Linux's sch_dualpi2.
+    packets it is served with the share `weight`, 0.9 in Linux's sch_dualpi2, or, by a `shift`
+    [s], if its head has waited as long as that of the other less the shift: time-shifted FIFO.
     A `fair` link has a queue for each of its flows, each with this `buffer` and a law of its own,
     which knows its share of the capacity; they are served in turn.
     `schedule` has changes of capacity and delay in packet runs, in order of time. A transmission
@@ -187,6 +188,11 @@ class Link(Suggests, Module):
         None, r"\phi", unit="1", within="(0, 1)",
         doc="share of the transmitter while both queues have packets; 0.9 if left out, with beside",
     )  # fmt: skip
+    shift: Num | None = param(
+        None, r"\Delta", unit="s", within="[0, inf)",
+        doc="in place of weight: the queue goes first unless the head of the other has waited "
+        "longer by more than this (time-shifted FIFO)",
+    )  # fmt: skip
     fair: bool = choice(
         False, doc="each flow has a queue of its own, served in turn (fair queueing)",
         engines=("fluid", "population", "packets"),
@@ -205,6 +211,8 @@ class Link(Suggests, Module):
             raise ValueError(f"link.schedule: expected times that increase from 0 on, got {times}")
         for key in unfit_fair(self.fair, vars(self)):
             raise ValueError(f"link.{key}: expected none, {NO_OTHERS}")
+        if self.weight is not None and self.shift is not None:
+            raise ValueError(f"link.shift: expected {ONE_SCHEDULER}")
 
     def arrival(self, count: Num, elapsed: Num, queue: Num) -> Arrival:
         """The arrival, or departure, of `count` packets `elapsed` s after those before at a queue
@@ -213,6 +221,7 @@ class Link(Suggests, Module):
         return Arrival(count, elapsed, queue, self.capacity, buffer=self.buffer)
 
 
+ONE_SCHEDULER: Final = "weight or shift, not both"
 NO_OTHERS: Final = "as a fair link has a queue for each flow of a group and no other traffic"
 
 
@@ -514,7 +523,9 @@ def unfit_reverse_delays(
 
 
 def least_share(net: Network, k: int) -> Num:
-    """Share of its transmitter that link k has at least, beside a queue that goes first."""
+    """Share of its transmitter that link k has at least by weight, beside a queue that goes first;
+    1 without one.
+    """
     first = (link.weight for link in net.links if link.beside == k)
     return next((1 - weight for weight in first if weight is not None), 1.0)
 

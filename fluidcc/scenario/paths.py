@@ -25,8 +25,11 @@ _OPTIONAL = {
     "flows": ("access_delay", "reverse_delay", "stop"),
 }
 
-_INSTEAD = {"calls": ("arrivals", "most"), "arrivals": ("calls",)}
-"""Values of voice calls that each of the two keys replaces."""
+_INSTEAD = {
+    "voice.calls": ("arrivals", "most"), "voice.arrivals": ("calls",),
+    "weight": ("shift",), "shift": ("weight",),
+}  # fmt: skip
+"""Values of links that a key replaces, in the same table."""
 
 
 def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
@@ -63,6 +66,8 @@ def _paths(values: Tables) -> tuple[str, ...]:
         if "voice" in table:
             other = "arrivals" if "calls" in table["voice"] else "calls"
             found.append(f"links.{name}.voice.{other}")
+        if "beside" in table:
+            found.append(f"links.{name}.{'shift' if 'weight' in table else 'weight'}")
     return tuple(found)
 
 
@@ -190,7 +195,8 @@ def _reset_dependants(net: Network, values: Tables, changed: Iterable[str], laws
     """Remove from a network's tables the values that depend on those about to change.
 
     A new law starts from its own defaults. A reaction that is the default of window law and
-    feedback law stays so when these change. Calls replace arrivals, and arrivals calls.
+    feedback law stays so when these change. Calls replace arrivals, and arrivals calls; so do a
+    weight and a shift.
     """
     for flows, table in zip(net.flows, values["flows"].values(), strict=True):
         present = reaction_table(flows.reaction)
@@ -198,8 +204,9 @@ def _reset_dependants(net: Network, values: Tables, changed: Iterable[str], laws
             _drop(table["window"], present)
     for path in changed:
         kind, name, *inner = path.split(".")
-        if inner[:1] == ["voice"] and len(inner) == 2 and kind == "links":
-            _drop(values[kind].get(name, {}).get("voice", {}), _INSTEAD.get(inner[1], ()))
+        if kind == "links":
+            table = leaf(values, path.rpartition(".")[0])
+            _drop(table or {}, _INSTEAD.get(".".join(inner), ()))
         if inner[-1:] == ["law"] and inner != ["window", "law"]:
             _put(values, [kind, name, *inner[:-1]], {})
         if kind == "flows" and name in net.flow_names:

@@ -390,7 +390,8 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
         own = draws_of_port(port) - 4 * port.voice - port.cross - (port.beside >= 0) * port.flows
         first = port.after  # its transmitter serves that queue first
         taken = run.ports[first].served - had_served[first] if first >= 0 else 0.0
-        whole = links.room_of(port, numbers.ports[link], step, run.ports, taken)
+        ahead = links.waited(records[first], k + 1) if first >= 0 else 0.0
+        whole = links.room_of(port, link, numbers.ports[link], step, run, taken)
         outcome = links.pass_through(
             port,
             numbers.ports[link],
@@ -401,6 +402,7 @@ def advance_step(shape: Shape, numbers: Numbers, run: Run, u: Array) -> Run:
             now,
             step,
             whole,
+            ahead,
             drawn := this.draw(own),
         )
         ports[link], records[link] = outcome.state, outcome.record

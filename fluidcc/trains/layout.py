@@ -104,6 +104,7 @@ class Port:
     cross: int  # 1 if there is cross traffic, else 0
     beside: int  # link whose transmitter it shares, served first; -1 for none
     after: int  # link beside it that is served first; -1 for none
+    shifts: bool  # goes first by a time, not by a weight
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +185,8 @@ class PortNumbers(NamedTuple):
     drain: Any  # packets that the voice queue holds
     voice: Any  # VoiceNumbers, or () without calls
     cross: Any  # packet/s
-    weight: Any  # of a queue beside another
+    weight: Any  # of a queue beside another, or ()
+    shift: Any  # s, in its place
 
     def arrival(self, *event: Any) -> Arrival:
         """The event of a queue law, without its last numbers, at this link's buffer."""
@@ -451,6 +453,7 @@ def _port(
         cross=int(float(link.cross) > 0),
         beside=-1 if link.beside is None else link.beside,
         after=next((j for j, other in enumerate(net.links) if other.beside == k), -1),
+        shifts=link.shift is not None,
     )
 
 
@@ -482,6 +485,7 @@ def _port_numbers(net: Network, k: int) -> PortNumbers:
         voice=() if voice is None else _voice(voice, float(link.packet_size)),
         cross=np.float64(link.cross),
         weight=() if link.weight is None else np.float64(link.weight),
+        shift=() if link.shift is None else np.float64(link.shift),
     )
 
 

@@ -14,7 +14,7 @@ from fluidcc.laws.law import MarkingPoint, Signal
 from fluidcc.programs import leaves, map_tree
 from fluidcc.trains.layout import Port, PortNumbers, draws_of_law
 from fluidcc.trains.rings import between, last, locate, write
-from fluidcc.trains.state import PortRecord, PortState
+from fluidcc.trains.state import PortRecord, PortState, Run
 
 Array = Any
 _WHOLE = 1e-9  # packets: counts are whole up to this
@@ -334,9 +334,11 @@ def _choose(
 
 def pass_through(
     port: Port, numbers: PortNumbers, s: PortState, record: PortRecord, offer: Offer,
-    k: Array, now: Array, step: Array, whole: Array, u: Array,
+    k: Array, now: Array, step: Array, whole: Array, ahead: Any, u: Array,
 ) -> Outcome:  # fmt: skip
-    """One step of a link that can serve `whole` packets in it; `u` are its random numbers."""
+    """One step of a link that can serve `whole` packets in it; `u` are its random numbers. The head
+    of a queue that goes first waits since `ahead` steps.
+    """
     arriving, queue = jnp.sum(offer.flows, axis=0), s.accepted - s.served
     total = arriving + offer.work + offer.loose_work
     number = arriving + offer.number + offer.loose
@@ -397,8 +399,8 @@ def pass_through(
         system_squares=s.system_squares + step * jnp.maximum(present**2, busy),
     )  # fmt: skip
     if port.ticks:
-        waited = (k.astype(float) - last(record.place, k + 1)) * step
-        s = _tick(port, numbers, s, number, present, now, step, waited, u[-1])
+        longest = jnp.maximum(waited(record, k + 1), ahead) * step
+        s = _tick(port, numbers, s, number, present, now, step, longest, u[-1])
     return Outcome(s, record, marks, leaving)
 
 
@@ -415,7 +417,7 @@ def _judge_leaving(
     whole = jnp.floor(s.left + _WHOLE) - jnp.floor(before.left + _WHOLE)
     size = jnp.maximum(jnp.ceil(whole / port.blocks), 1.0)
     waits = [_held(port, before), _held(port, s)]
-    ages = [(row - 1).astype(float) - last(record.place, row) for row in (k, k + 1)]
+    ages = [waited(record, row) for row in (k, k + 1)]
     marked = dropped = end = part_of = 0.0 * whole
     for j in range(1, port.blocks + 1):
         begin, end, time = end, jnp.minimum(size * j, whole), part_of
@@ -435,19 +437,28 @@ def _judge_leaving(
     return s._replace(law=x), Leaving(whole, marked, dropped)
 
 
+def waited(record: PortRecord, k: Array) -> Array:
+    """Steps that the head of a queue has waited (B) at the beginning of step k."""
+    return (k - 1).astype(float) - last(record.place, k)
+
+
 def room_of(
-    port: Port, numbers: PortNumbers, step: Array, states: tuple[PortState, ...], served: Array
+    port: Port, link: int, numbers: PortNumbers, step: Array, run: Run, served: Array
 ) -> Array:
     """Packets (B) that a link can serve in a step: of a shared transmitter, what the queue that is
-    `served` first leaves, or all but what waits beside it, by its weight at least.
+    `served` first leaves, or all but what waits beside it, by its weight at least; by a shift, all
+    until the head beside it has waited longer by this time.
     """
     whole = numbers.capacity * step
     if port.after >= 0:
         return jnp.maximum(whole - served, 0.0)
-    if port.beside >= 0:
-        waits = states[port.beside].accepted - states[port.beside].served
-        return jnp.maximum(numbers.weight * whole, whole - waits)
-    return whole
+    if port.beside < 0:
+        return whole
+    behind, least = run.ports[port.beside], numbers.weight
+    if port.shifts:
+        own, other = (waited(run.record.ports[j], run.k) * step for j in (link, port.beside))
+        least = jnp.where(own + numbers.shift >= other, 1.0, 0.0)
+    return jnp.maximum(least * whole, whole - (behind.accepted - behind.served))
 
 
 def _serve(port: Port, s: PortState, record: PortRecord, k: Array) -> tuple[PortState, PortRecord]:

@@ -101,12 +101,91 @@ def test_marks_are_coupled(simulate, k):
 
 @pytest.mark.parametrize("simulate", [fc.simulate_packets, fc.simulate_trains])
 def test_a_queue_has_its_weight_however_much_comes_beside_it(simulate):
-    """Cross traffic of half as much again as the link: the others have a tenth of it, or three."""
+    """Cross traffic of half as much again as the link, and some in the other queue, which has a
+    tenth of it, or three.
+    """
     for weight in (0.9, 0.7):
-        net = fc.replace(reno_beside_cross(1.5 * CAPACITY), {"links.l4s.weight": weight})
+        own = {"links.l4s.weight": weight, "links.classic.cross": 0.4 * CAPACITY}
+        net = fc.replace(reno_beside_cross(1.5 * CAPACITY), own)
         runs = simulate(net, until=60.0, warmup=10.0, seeds=(1,))
         used = [float(runs.mean["links"][k]["utilization"]) for k in ("classic", "l4s")]
         assert used == pytest.approx([1 - weight, weight], abs=0.01)
+
+
+@pytest.mark.parametrize("simulate", [fc.simulate_packets, fc.simulate_trains])
+@pytest.mark.parametrize("shift", [0.01, 0.05])
+def test_the_queue_behind_waits_longer_by_the_shift_when_both_are_overloaded(simulate, shift):
+    """Time-shifted FIFO; each has its share of what comes."""
+    own = {"links.l4s.shift": shift, "links.classic.cross": 0.3 * CAPACITY}
+    net = fc.replace(reno_beside_cross(0.9 * CAPACITY), own)
+    runs = simulate(net, until=60.0, warmup=10.0, seeds=(1,))
+    delay, used = (
+        [float(runs.mean["links"][k][key]) for k in ("classic", "l4s")]
+        for key in ("queueing_delay_mean", "utilization")
+    )
+    late = 1.5e-3 if simulate is fc.simulate_trains else 1 / CAPACITY  # a step and a half, a packet
+    assert delay[0] - delay[1] == pytest.approx(shift, abs=late)
+    assert delay[1] == pytest.approx(1000 / (0.7 * CAPACITY), rel=0.01)  # its buffer is full
+    assert used == pytest.approx([0.3, 0.7], abs=0.01)
+
+
+@pytest.mark.parametrize("simulate", [fc.simulate_packets, fc.simulate_trains])
+def test_within_the_shift_a_queue_always_goes_first(simulate):
+    """As the mean has it; packets and trains are those of a large weight, to their intervals."""
+    net = fc.load(DUAL)
+    shifted = fc.replace(net, {"links.l4s.shift": "50 ms"})
+    heavy = fc.replace(net, {"links.l4s.weight": 0.999})
+    assert fc.equilibrium(shifted).links == fc.equilibrium(net).links
+    assert fc.stability(shifted).gain_margin == fc.stability(net).gain_margin
+    run, other = (
+        simulate(each, until=60.0, warmup=20.0, seeds=range(1, 5)) for each in (shifted, heavy)
+    )
+    for name, least in (("classic", 0.01), ("l4s", 0.05)):
+        mean, beside = (each.mean["links"][name] for each in (run, other))
+        for key in ("queueing_delay_mean", "utilization"):
+            room = least * mean[key] + run.ci95["links"][name][key] + other.ci95["links"][name][key]
+            assert beside[key] == pytest.approx(mean[key], abs=room), (name, key)
+    assert run.mean["links"]["classic"]["queueing_delay_mean"] == pytest.approx(0.015, rel=0.03)
+
+
+def test_the_mean_says_where_the_shift_is_too_short():
+    """Packets serve the Classic queue first once it waits longer by the shift; means do not."""
+    net = fc.replace(fc.load(DUAL), {"links.l4s.shift": "10 ms"})
+    said = "links.classic waits 0.015 s longer than links.l4s, more than its shift of 0.01 s"
+    found = fc.equilibrium(net)
+    assert found.status == "undetermined" and found.message.startswith(said)
+    assert "links.classic waits" in fc.simulate(net, until=2.0).message
+    assert "waits" not in fc.simulate(fc.replace(net, {"links.l4s.shift": 1}), until=2.0).message
+    runs = fc.simulate_packets(net, until=40.0, warmup=10.0, seeds=(1,))
+    delay = [float(runs.mean["links"][k]["queueing_delay_mean"]) for k in ("classic", "l4s")]
+    assert delay[0] == pytest.approx(0.015, rel=0.05) and 0.003 < delay[1] < 0.006
+
+
+@pytest.mark.parametrize("simulate", [fc.simulate_packets, fc.simulate_trains])
+def test_an_overload_of_the_queue_that_goes_first_moves_p(simulate):
+    """p' follows the longer delay of both: RFC 9332, appendix A.2. One flow of four packets at most
+    waits for less than the target, behind cross traffic below and above what the link carries.
+    """
+    few = {"flows.reno.n": 1, "flows.reno.window.max_window": 4, "flows.reno.initial.window": 4}
+    marked = []
+    for load in (0.5, 1.2):
+        net = fc.replace(reno_beside_cross(load * CAPACITY), few)
+        runs = simulate(net, until=30.0, warmup=10.0, seeds=(1,))
+        assert runs.mean["links"]["classic"]["queueing_delay_mean"] < 0.015 / 2
+        marked.append(fractions(runs)[0])
+    assert marked == [0.0, 1.0]
+
+
+def test_mean_windows_see_the_longer_delay():
+    """A queue of 300 packets that goes first, and none behind: p' after the tick at 16 ms."""
+    net = fc.replace(fc.load(DUAL), {"links.l4s.initial.queue": 300})
+    run = fc.simulate(net, until=0.1)
+    at = np.searchsorted(run.time, 0.0165)
+    delay = np.interp(0.016, run.time, run.links["l4s"].queueing_delay)
+    law = net.links[0].queue
+    expected = law.alpha * (delay - law.target) + law.beta * delay
+    assert delay > 0.07 and run.links["classic"].queueing_delay[at] == 0
+    assert run.links["classic"].mark_probability[at] == pytest.approx(expected**2, rel=1e-3)
 
 
 def test_packets_that_go_first_wait_for_one_packet_at_most():
@@ -137,6 +216,10 @@ def test_packets_that_go_first_wait_for_one_packet_at_most():
         ('beside = "classic"', 'beside = "l4s"', "expected one of"),
         ("weight = 0.9", "weight = 1.5", "expected a value in (0, 1)"),
         ("weight = 0.9", "wait = 0.9", "links.l4s.wait"),
+        ("weight = 0.9", "weight = 0.9\nshift = 0.05", "links.l4s.shift: expected weight or shift"),
+        ("weight = 0.9", "shift = -1", "links.l4s.shift: expected a value in [0, inf)"),
+        ("[links.l4s]", "shift = 1\n[links.l4s]", "links.classic.shift: expected it with beside"),
+        ("weight = 0.9", "tshift = 0.05", "did you mean 'shift'"),
         (
             '"mark_tail"\nmarking = { law = "co',
             '"loss"\nmarking = { law = "co',
@@ -158,6 +241,10 @@ def test_a_network_of_two_queues_is_what_its_text_says():
     assert "links.l4s.capacity" not in fc.paths(net)
     faster = fc.replace(net, {"links.classic.capacity": 2000})
     assert faster.links["l4s"].capacity == 2000
+    shifted = fc.replace(net, {"links.l4s.shift": "50 ms"})  # in the place of the weight
+    assert "shift = 0.05" in fc.dumps(shifted) and "weight" not in fc.dumps(shifted)
+    assert fc.dumps(fc.loads(fc.dumps(shifted))) == fc.dumps(shifted)
+    assert fc.dumps(fc.replace(shifted, {"links.l4s.weight": 0.9})) == fc.dumps(net)
 
 
 def test_derivatives_are_those_of_the_closed_form():

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import stats
 
-from fluidcc import Flows, Link, Network, Voice, laws, ops
+from fluidcc import Flows, Link, Network, Voice, laws, load, ops, replace
 from fluidcc.laws.law import AbstractSource
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records as r
@@ -309,6 +309,9 @@ CASES = {
     "changing": changing(),
     "fair": fair(),
     "fair_codel": dumbbell(flows(4, feedback=laws.Loss()), laws.CoDel(target=0.01), fair=True),
+    "two_queues": replace(
+        load("rfc9332/dualpi2"), {"links.l4s.shift": 0.01, "links.l4s.cross": 800}
+    ),
     "delayed_sack": both_ways(
         window=laws.SACK(max_window=100.0), sender=DELAYED, feedback=laws.Loss(), stop=(2.5,)
     ),

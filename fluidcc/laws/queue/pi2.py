@@ -11,7 +11,7 @@ from fluidcc.ops import Num
 class PI2(AbstractQueueLaw):
     """Marks with the square of p; each tick moves p by the delay and by its growth.
 
-    RFC 9332, appendix A, for the Classic queue alone. The defaults are those of Linux's
+    RFC 9332, appendix A, for the Classic queue. The defaults are those of Linux's
     sch_dualpi2: 41/256 and 819/256 a second, each 16 ms.
     """
 

@@ -10,6 +10,9 @@ weight w gets the tag max(tag of the one before it, virtual time) + size/w; the 
 smallest tag is served next, and its tag is the virtual time while it is served. Within a port tags
 grow, so that only the head needs one, set when a packet becomes the head. At equal tags the port
 earlier in the chain goes first.
+
+Time-shifted FIFO is the same with other tags, where ports have no weight: the arrival of the head,
+and the shift of its port. RFC 9332, section 4.2.2.
 """
 
 from math import inf
@@ -255,6 +258,12 @@ def rewrite_ack(s, entity):
     send_on_wire(s, wire.onward, index, s.now, 0.0)
 
 
+@inlined
+def _waited(s, port):
+    """Time that the head of a queue has waited [s]; 0 if there is none."""
+    return s.now - r.packet_at(s.packets, port.head).arrives if port.count > 0 else 0.0
+
+
 @compiled
 def _perform_tick(s, port):
     """Perform a tick and set the timer; 0 if the law puts off a tick that would change nothing."""
@@ -264,7 +273,9 @@ def _perform_tick(s, port):
     write_arrival(s, port, port.unit, queue)
     sojourn = queue / port.capacity
     if port.transmitter != 0:  # its rate is not its own: that of the head so far
-        sojourn = s.now - r.packet_at(s.packets, port.head).arrives if port.count > 0 else 0.0
+        sojourn = _waited(s, port)
+        if port.ahead >= 0:  # the longer of both: RFC 9332, appendix A.2
+            sojourn = max(sojourn, _waited(s, r.port_at(s.ports, port.ahead)))
     r.number_at(port.block, r.Q_SOJOURN).value = sojourn
     call(port.tick, port.block)
     changed = r.number_at(port.block, r.Q_CHANGED).value
@@ -321,12 +332,21 @@ def _become_idle(s, port):
             catch_up(s, port)
 
 
+@inlined
+def _set_tag(port, packet, before):
+    """Set the tag of a packet that becomes the head of a queue, at or after that `before` it."""
+    if port.weight > 0:
+        port.tag = before + packet.size / port.weight
+    else:
+        port.tag = packet.arrives + port.shift
+
+
 @compiled
 def _take(s, port):
     """Take the head of a queue, which holds a packet, and tag the next one."""
     index = dequeue(s, port)
     if port.transmitter != 0 and port.count > 0:
-        port.tag += r.packet_at(s.packets, port.head).size / port.weight
+        _set_tag(port, r.packet_at(s.packets, port.head), port.tag)
     return index
 
 
@@ -514,9 +534,9 @@ def arrive(s, entity, index):
         mark_at(s, port, packet, r.ENTRY)
     if s.trace != 0:
         trace_at_port(s, r.ENTER, port, packet)
-    if port.transmitter != 0 and port.count == 0:
-        port.tag = r.transmitter_at(port.transmitter, 0).virtual + packet.size / port.weight
     packet.arrives = s.now
+    if port.transmitter != 0 and port.count == 0:
+        _set_tag(port, packet, r.transmitter_at(port.transmitter, 0).virtual)
     enqueue(s, port, index)
     port.bytes += packet.size
     if _is_free(port):

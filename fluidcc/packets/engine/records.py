@@ -113,12 +113,12 @@ WIRE_RECORD, wire_at = _record("f8 delay rate free", "i4 head tail count port on
 
 PORT_RECORD, port_at = _record(
     "f8 rate capacity limit unit idle_since started seen_at changed area squares bytes_area idle",
-    "f8 period spread waiting_idle bytes_squares random_loss delay_sum weight tag",
+    "f8 period spread waiting_idle bytes_squares random_loss delay_sum weight tag shift",
     "i8 bytes gap gap_bytes arrivals departures drops marks draws largest_bytes loss_draws",
     "at update arrive depart signal signalled tick block transmitter delays",
     "u8 key loss_key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
-    "i4 timer waits due loads link marks_transmitted entity sibling coupled judged shares",
+    "i4 timer waits due loads link marks_transmitted entity sibling coupled judged shares ahead",
 )
 
 GROUP_RECORD, group_at = _record(
