@@ -37,18 +37,21 @@ def _closed(flows: Flows, place: dict[int, int]) -> Flows:
 def _with_passes(net: Network) -> Network:
     """The network with flows that pass the queues beside theirs; the same one if none are shared.
 
-    A queue beside another has the capacity of that link.
+    A queue beside another has the capacity of that link; one beside a queue that nothing enters is
+    alone.
     """
     if all(link.beside is None for link in net.links) or any(f.passes for f in net.flows):
         return net
+    given = [link.beside for link in net.links]
+    beside = [k if k is not None and _is_entered(net, k) else None for k in given]
     links = tuple(
         link if link.beside is None
-        else dataclasses.replace(link, capacity=net.links[link.beside].capacity)
-        for link in net.links
+        else dataclasses.replace(link, capacity=net.links[link.beside].capacity, beside=b)
+        for link, b in zip(net.links, beside, strict=True)
     )  # fmt: skip
     groups = []
     for flows in net.flows:
-        pairs = [(net.links[k].beside, k) for k in flows.route]
+        pairs = [(beside[k], k) for k in flows.route]
         passes = tuple(b for b, _ in pairs if b is not None)
         route = tuple(k for pair in pairs for k in pair if k is not None)
         back: Any = flows.reverse_delay
@@ -57,6 +60,16 @@ def _with_passes(net: Network) -> Network:
         changes = {"route": route, "passes": passes, "reverse_delay": back}
         groups.append(dataclasses.replace(flows, **changes) if passes else flows)
     return dataclasses.replace(net, links=links, flows=tuple(groups))
+
+
+def _is_entered(net: Network, k: int) -> bool:
+    """Whether anything enters the queue of a link."""
+    cross = net.links[k].cross
+    known = isinstance(cross, int | float | np.number | np.ndarray)
+    return (
+        not known or bool(np.any(cross > 0)) or net.links[k].voice is not None
+        or any(k in flows.route for flows in net.flows)
+    )  # fmt: skip
 
 
 def _alone(net: Network) -> Network:

@@ -282,3 +282,18 @@ def test_marks_are_coupled_as_packets_leave(when):
     runs = [fc.simulate_packets(net, until=40.0, warmup=10.0, seeds=(1,)) for net in nets]
     entering, leaving = (fractions(run)[1] for run in runs)
     assert leaving == pytest.approx(entering, rel=0.1)
+
+
+def test_flows_beside_a_queue_that_nothing_enters_have_the_link_alone():
+    net = fc.load(DUAL)
+    both = dataclasses.replace(net, flows=net.flows[1:], flow_names=net.flow_names[1:])
+    alone = dataclasses.replace(
+        both, links=(dataclasses.replace(net.links[1], beside=None, weight=None),),
+        link_names=("l4s",), flows=(dataclasses.replace(net.flows[1], route=(0,)),),
+    )  # fmt: skip
+    beside, own = fc.equilibrium(both), fc.equilibrium(alone)
+    assert beside.status == own.status == "discontinuity"
+    assert beside.links["l4s"].queue == pytest.approx(own.links["l4s"].queue, rel=1e-12)
+    assert float(beside.links["classic"].queue) == 0.0
+    warned = fc.compare(both, until=4.0, seeds=[1]).validity_warnings
+    assert not any("weight" in line for line in warned)
