@@ -28,11 +28,18 @@ from fluidcc.analysis.operating_point import (
 from fluidcc.analysis.population import why_no_population
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, SMALLEST_WINDOW, per_flow
 from fluidcc.errors import answers
-from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal, queueing_delay
+from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal
 from fluidcc.model.advice import advice, beyond_shift, milliseconds
 from fluidcc.model.delays import path_delay, round_trip
 from fluidcc.model.fluid import as_fluid, has_motion, steady
-from fluidcc.model.rates import interpret_signal, own_share, received, sender_change, touched
+from fluidcc.model.rates import (
+    in_its_share,
+    interpret_signal,
+    own_share,
+    received,
+    sender_change,
+    touched,
+)
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, leaves, unflatten
 from fluidcc.quantities import about, attributes, labels
@@ -340,14 +347,13 @@ def _unknown(net: Network) -> tuple[dict[str, LinkEquilibrium], dict[str, FlowsE
 
 def _link(net: Network, op: OperatingPoint, k: int, regime: Regime) -> LinkEquilibrium:
     link, queue = net.links[k], float(op.queues[k])
-    average = float(link.queue.average(op.laws[k], queue))
     own = float(own_share(net, k, _loads(net, op)))
     used = min(1.0, float(op.accepted[k]) / float(link.capacity) - (1 - own))
     busy = regime in (Regime.INTERIOR, Regime.STEADY) and queue > 0
     load = float(op.signals[k].load) if link.queue.loads else None
     return LinkEquilibrium(
-        own * queue, queueing_delay(queue, float(link.capacity)), own * average,
-        float(op.signals[k].either), own if busy else used, load, _quench_fraction(net, k, op),
+        *map(float, in_its_share(link, op.laws[k], queue, own)), float(op.signals[k].either),
+        own if busy else used, load, _quench_fraction(net, k, op),
     )  # fmt: skip
 
 

@@ -55,7 +55,7 @@ from fluidcc.analysis.sliding import (
 from fluidcc.analysis.steady_laws import offered_rate
 from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
-from fluidcc.laws.law import Signal, queueing_delay
+from fluidcc.laws.law import Signal
 from fluidcc.model.delays import (
     Outputs,
     State,
@@ -73,6 +73,7 @@ from fluidcc.model.rates import (
     Modes,
     emit_signal,
     flux,
+    in_its_share,
     own_share,
     queue_law_rate,
     received,
@@ -198,13 +199,12 @@ def _observe(net: Network, y: State, u: Num, outputs: Outputs, modes: Modes) -> 
     links, flows = {}, {}
     loads = [own.n * rate for own, rate in zip(net.flows, outputs.rates, strict=True)]
     for k, (name, link) in enumerate(zip(net.link_names, net.links, strict=True)):
-        queue, signal = y.queues[k], outputs.signals[k]
+        signal = outputs.signals[k]
         share: Any = own_share(net, k, enumerate(loads))
         used: Any = share * jnp.where(modes.queues[k] == LOW, 1 + raw[k] / link.capacity, 1.0)
         load = signal.load if link.queue.loads else None
-        average: Any = share * link.queue.average(y.laws[k], queue)
-        delay = queueing_delay(queue, link.capacity)
-        links[name] = LinkEquilibrium(share * queue, delay, average, signal.either, used, load)
+        part = in_its_share(link, y.laws[k], y.queues[k], share)
+        links[name] = LinkEquilibrium(*part, signal.either, used, load)
     for i, (name, own) in enumerate(zip(net.flow_names, net.flows, strict=True)):
         s, rtt = y.senders[i], round_trip(net, own, y.queues)
         delay = path_delay(net, own, y.queues) + 0.0 * own.rtt
@@ -351,9 +351,8 @@ def _observe_population(
     used = np.where(busy, shares, accepted / capacities - (1 - shares))
     links, flows = {}, {}
     for k, (name, (link, law, queue, _)) in enumerate(zip(net.link_names, rows, strict=True)):
-        delay = queueing_delay(queue, link.capacity)
-        queue, average = (shares[k] * v for v in (queue, link.queue.average(law, queue)))
-        links[name] = LinkEquilibrium(queue, delay, average, signals[k].either, used[k])
+        part = in_its_share(link, law, queue, shares[k])
+        links[name] = LinkEquilibrium(*part, signals[k].either, used[k])
     for name, own, (s, rate) in zip(net.flow_names, net.flows, senders, strict=True):
         rtt = round_trip(net, own, tuple(queues))
         delay = path_delay(net, own, tuple(queues)) + 0.0 * rtt

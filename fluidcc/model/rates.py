@@ -485,6 +485,14 @@ def own_share(net: Network, k: int, loads: Iterable[tuple[int, Num]]) -> Num:
     return ops.maximum(1 - taken / net.links[k].capacity, least)
 
 
+def in_its_share(link: Link, x: Any, queue: Num, share: Num) -> tuple[Num, Num, Num]:
+    """Queue [packet], queueing delay [s] and average [packet] of a link with a share of its
+    transmitter, whose state is the delay in packets of the whole capacity.
+    """
+    average = link.queue.average(x, queue)
+    return share * queue, queueing_delay(queue, link.capacity), share * average
+
+
 def cross_beside(net: Network, k: int) -> Num:
     """Cross traffic in the queue beside that of link k [packet/s]."""
     return sum(link.cross for link in net.links if link.beside == k)

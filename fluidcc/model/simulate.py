@@ -13,7 +13,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate
 from fluidcc.dde.uniform import Uniform
 from fluidcc.executables import compile_once
-from fluidcc.laws.law import combine, queueing_delay
+from fluidcc.laws.law import combine
 from fluidcc.model.advice import advice, beyond_shift
 from fluidcc.model.delays import (
     Outputs,
@@ -26,7 +26,14 @@ from fluidcc.model.delays import (
 from fluidcc.model.fluid import as_fluid, varies, with_service
 from fluidcc.model.network_mesh import least_rate, uniform_mesh
 from fluidcc.model.network_system import blank, network_system, starts_late
-from fluidcc.model.rates import known_load, link_signal, own_share, received, starts_slowly
+from fluidcc.model.rates import (
+    in_its_share,
+    known_load,
+    link_signal,
+    own_share,
+    received,
+    starts_slowly,
+)
 from fluidcc.progress import reporting
 from fluidcc.quantities import about, attributes, full_name
 from fluidcc.result import Result
@@ -268,13 +275,9 @@ def _report_link(net: Network, k: int, y: State, outputs: Outputs) -> tuple:
     some = jnp.maximum(offered, 1e-9)
     share = jnp.minimum((offered - dropped) / link.capacity, 1.0)
     used = jnp.where(q > 0, own, share)
-    average = link.queue.average(y.laws[k], q)
     shares = (marked / some, dropped / some)
-    delay = queueing_delay(q, link.capacity)
     return (
-        own * q,
-        delay,
-        own * average,
+        *in_its_share(link, y.laws[k], q, own),
         signal.either,
         *shares,
         signal.load,
