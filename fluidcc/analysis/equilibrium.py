@@ -351,9 +351,10 @@ def _link(net: Network, op: OperatingPoint, k: int, regime: Regime) -> LinkEquil
     used = min(1.0, float(op.accepted[k]) / float(link.capacity) - (1 - own))
     busy = regime in (Regime.INTERIOR, Regime.STEADY) and queue > 0
     load = float(op.signals[k].load) if link.queue.loads else None
+    part, delay, average = map(float, in_its_share(link, op.laws[k], queue, own))
     return LinkEquilibrium(
-        *map(float, in_its_share(link, op.laws[k], queue, own)), float(op.signals[k].either),
-        own if busy else used, load, _quench_fraction(net, k, op),
+        part, delay, average, float(op.signals[k].either), own if busy else used, load,
+        _quench_fraction(net, k, op),
     )  # fmt: skip
 
 
