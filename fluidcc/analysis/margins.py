@@ -207,7 +207,9 @@ def _band(loop: Loop, scale: float) -> tuple[Array, Array]:
     log = _log(gain)
     slope = np.diff(np.unwrap(np.imag(log)) * 1j + np.real(log)) / np.diff(np.log(w))
     settled = np.abs(slope - np.round(np.real(slope))) < 1e-3
-    begin = int(np.argmin(settled)) if not settled.all() else 0
+    decade = np.convolve(settled, np.ones(_COARSE), "valid") == _COARSE
+    power = 0 if settled[0] else int(np.argmax(decade))  # poles at zero are rounding below it
+    begin = power + int(np.argmin(settled[power:])) if not settled[power:].all() else 0
     loud = np.flatnonzero(np.real(log) > math.log(_FAINT))
     end = min(int(loud[-1]) + 1, len(w) - 1) if loud.size else begin
     turned = np.flatnonzero(np.unwrap(np.imag(log)) < np.imag(log)[0] - 1.1 * math.pi)

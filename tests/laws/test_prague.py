@@ -66,6 +66,52 @@ def test_prague_shares_alike_with_coupled_classic_senders(other):
     assert ratio == pytest.approx(1.0, abs=0.25)
 
 
+def alone(scenario, rtt, rate):
+    """Flows of a rate [Mbit/s] fill 100 Mbit/s, sent as acknowledgements return."""
+    return fc.replace(
+        fc.load(scenario),
+        {
+            "link.capacity": "100 Mbit/s", "link.buffer": 10_000, "link.delay": 0.001,
+            "flow.n": 100 / rate, "flow.rtt": rtt, "flow.feedback": "mark_tail",
+            "flow.window": "prague", "model.rates": "self_clocked",
+        },
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rate", [1.6, 5.0])
+def test_a_rate_without_the_round_trip_makes_the_queue_an_integrator(rate):
+    """Windows fill the queue, which lengthens the round trip and no more: with the controller's
+    there are two poles at zero, and L tends to -K/w^2, with the gain of Linux, 41/256 in 16 ms.
+    """
+    net = alone("rfc9332/pi2", 0.005, rate)
+    curve = fc.bode(net).curves[0]
+    x, trip = rate * 1e6 / 12e3, 0.02
+    h = 1e-6
+
+    def drift(p):
+        """Growth of the logarithm of a window."""
+        return (1 - p) / (x * TARGET**2) - p / (2 * TARGET) * (1 - (1 - p) ** (x * TARGET))
+
+    p = float(fc.equilibrium(net).flows["reno"].mark_probability[0])
+    assert drift(p) == pytest.approx(0.0, abs=1e-6)
+    slope = (drift(p + h) - drift(p - h)) / (2 * h)
+    gain = 41 / 256 / 0.016 * 2 * p**0.5 * slope * trip
+    w, L = curve.frequency[0], curve.response[0]
+    assert w < 0.1 and (L * w**2) == pytest.approx(gain, rel=2e-3)
+    assert 0 < fc.stability(net).phase_margin < 25
+
+
+def test_a_queue_shared_below_25_ms_swings():
+    """20 flows over PIE: unstable at 5 ms and the 15 ms of its queue, stable at 10 ms, and so in
+    packets.
+    """
+    far, near = (alone("rfc8033/pie", rtt, 5.0) for rtt in (0.01, 0.005))
+    assert fc.stability(far, roots=0).stable and not fc.stability(near, roots=0).stable
+    runs = [fc.simulate_packets(net, until=60, warmup=30, seeds=[1]) for net in (far, near)]
+    still, swing = (r.to_dict()["mean"]["links"]["bottleneck"]["queue_cov"] for r in runs)
+    assert still < 0.1 and swing > 0.4
+
+
 def test_own_reactions_have_the_round_trip():
     class Spaced(AbstractReaction):
         name = "spaced"
