@@ -50,15 +50,21 @@ AQMS = {
     "pie": Aqm("PIE", "rfc8033/pie", "the RFC's gains, 15 ms"),
     "pi2": Aqm("PI2", "rfc9332/pi2", "the gains of Linux, 15 ms"),
     "coupled": Aqm(
-        "Coupled PI2", "rfc9332/coupled", "the gains of Linux, k = 2, DCTCP in half of the flows"
+        "Coupled PI2",
+        "prague2024/coupled",
+        "the gains of Linux, k = 2, Prague in half of the flows",
+        ("Reno", "Prague"),
     ),
     "dualpi2": Aqm(
-        "DualPI2", "rfc9332/dualpi2", "the same, DCTCP in a queue of its own", ("Reno", "CUBIC")
+        "DualPI2",
+        "prague2024/dualpi2",
+        "the gains of Linux, k = 2, Prague in a queue of its own",
+        ("Reno",),
     ),
     "step": Aqm("step", "alizadeh2010/dctcp", "40 packets"),
 }
-"""Queue laws. Those of scenarios with a group `scalable` keep it beside the sender, with as many
-flows.
+"""Queue laws. Those of scenarios with two groups keep the second, Prague, beside the sender, with
+as many flows; CUBIC has no equilibrium of mean windows there.
 """
 
 _MEAN, _ALL = {"closure": "mean", "rates": "self_clocked"}, {"closure": "population"}
@@ -67,10 +73,11 @@ SENDERS = {
     "Reno": Sender("rfc9332/pi2", "reno", _ALL),
     "CUBIC": Sender("rfc9438/ecn", "cubic", _ALL, every=(2, 2)),
     "DCTCP": Sender("rfc9332/coupled", "scalable", _MEAN),
+    "Prague": Sender("prague2024/coupled", "prague", _MEAN),
 }
 """Senders. The population is nearer to packets than mean windows if windows vary (figure
-`packets`). DCTCP, which remembers more than its last reaction, has mean windows; two groups have
-those of their scenario.
+`packets`). DCTCP and Prague, which remember more than their last reaction, have mean windows; two
+groups have those of their scenario.
 """
 
 LABELS = tuple(SENDERS)
@@ -96,13 +103,13 @@ def network(
 ) -> fc.Network:
     """Flows of a sender over a queue law, on a link of a capacity [Mbit/s]; see `place`."""
     own = _tables(sender.scenario)["flows"][sender.group]
-    beside = "scalable" in fc.load(aqm.scenario).flow_names
+    beside = len(fc.load(aqm.scenario).flows) > 1
     net = fc.load(aqm.scenario if beside else "rfc9332/pi2")
-    link = f"links.{net.link_names[0]}"
+    link, flows = f"links.{net.link_names[0]}", f"flows.{net.flow_names[0]}"
     changes = {
         f"{link}.queue": _queue(aqm), f"{link}.capacity": capacity / PACKET, f"{link}.buffer": 1e6,
-        f"{link}.delay": 1e-3, "flows.reno.window": own["window"],
-        "flows.reno.marking": own["marking"] if beside else "plain",
+        f"{link}.delay": 1e-3, f"{flows}.window": own["window"],
+        f"{flows}.marking": own["marking"] if beside else "plain",
     }  # fmt: skip
     settings = {} if beside else sender.model if model is None else model
     return fc.replace(net, changes | {f"model.{key}": value for key, value in settings.items()})
@@ -189,7 +196,7 @@ def _margins(lab: Any, net: fc.Network, rtt: float, rate: float) -> tuple[float,
     message = f"{found['message']}; {found['equilibrium']['message']}"
     if found["stable"] is None:
         return np.nan, np.nan, False, _cause(message)
-    if "no more" in message:
+    if "no more" in message or (found["stable"] and "no margins" in message):
         return np.nan, np.nan, True, _cause(message)
     gain = np.inf if found["gain_margin"] is None else 20 * np.log10(found["gain_margin"])
     phase = np.inf if found["phase_margin"] is None else found["phase_margin"]
@@ -201,10 +208,12 @@ _SHORT = {
     "timers decide": "windows of less than two packets",
     "below the least": "windows of less than two packets",
     "without end": "no equilibrium: windows fall without end",
+    "offered more": "no equilibrium: the smallest windows exceed the capacity",
     "no whole number": "count of unstable roots not settled",
     "rule of flows": "the sender's rule jumps at its mean window",
     "discontinuity": "no linearisation: the queue rests at a jump of the marking",
     "neutral": "neutral: no bound on the roots",
+    "no margins": "stable; the loop's phase cannot be followed",
 }
 """What messages say, for legends."""
 
@@ -247,6 +256,8 @@ def _map(name: str) -> Recipe:
         for label in aqm.senders or LABELS:
             sender = SENDERS[label]
             found = margins_of(lab, network(aqm, sender), *places(sender))
+            others = " alone" if label == "Prague" else " beside Prague"
+            title = label + others if two else label
             for what, values, bands in (
                 ("gain margin (dB)", found.gain, _GAIN),
                 ("phase margin (degrees)", found.phase, _PHASE),
@@ -258,14 +269,14 @@ def _map(name: str) -> Recipe:
                 )
                 note = _told(label, found) if bands is _GAIN else ""
                 panels.append(
-                    Panel(_AXIS, "rate of a flow (Mbit/s)", field=field, title=label + beside,
+                    Panel(_AXIS, "rate of a flow (Mbit/s)", field=field, title=title,
                           note=note, ylim=(RATE[0] / 1.5, RATE[-1] * 1.5), **_LOG)
                 )  # fmt: skip
         return panels
 
-    closures = "populations of windows of Reno and CUBIC, mean windows of DCTCP"
-    beside = " beside DCTCP" if name in ("coupled", "dualpi2") else ""
-    kind = "mean windows" if name in ("coupled", "dualpi2") else closures
+    closures = "populations of windows of Reno and CUBIC, mean windows of DCTCP and Prague"
+    two = name in ("coupled", "dualpi2")
+    kind = "mean windows" if two else closures
     draw.__name__ = name
     draw.__doc__ = (
         f"Gain and phase margins over {aqm.title} ({aqm.settings}), {CAPACITY:g} Mbit/s; {kind}. "
@@ -330,7 +341,7 @@ def capacity(lab):
 def gains(lab):
     """Reno is stable to the left of a curve, one for each round trip without queue.
 
-    Flows of 5 Mbit/s on 100 Mbit/s, self-clocked mean windows; over DualPI2 as many of DCTCP.
+    Flows of 5 Mbit/s on 100 Mbit/s, self-clocked mean windows; over DualPI2 as many of Prague.
     """
     panels = []
     for name in ("pi2", "dualpi2"):
@@ -354,7 +365,7 @@ def gains(lab):
     return panels
 
 
-_NAMES = {"reno": "Reno", "cubic": "CUBIC", "dctcp": "DCTCP"}
+_NAMES = {"reno": "Reno", "cubic": "CUBIC", "dctcp": "DCTCP", "prague": "Prague"}
 
 
 @figure("packets", "What packets do where margins end",
@@ -386,45 +397,62 @@ def packets(lab):
 
 
 # -- Shares of two senders
-@figure("fairness", "Shares over coupled marking",
-        needs=("shares_reno_slow", "shares_reno_fast", "shares_cubic_slow", "shares_cubic_fast",
-               "shares_apart"))  # fmt: skip
-def fairness(lab):
-    """Five flows beside five of DCTCP in one queue of PI2 with k = 2 (RFC 9332: roughly equal).
+_PAIRS = {
+    "reno": ("Reno", "Reno beside Prague"),
+    "cubic": ("CUBIC", "CUBIC beside Prague"),
+    "apart": ("Reno", "Reno at 85 ms"),
+}
 
-    Packets, and mean windows of Reno.
+
+@figure("fairness", "Shares of Prague and of Classic flows",
+        needs=[f"{aqm}_{own}" for aqm in ("coupled", "dualpi2") for own in _PAIRS])  # fmt: skip
+def fairness(lab):
+    """Five flows of Prague beside five others, k = 2 (RFC 9332: roughly equal).
+
+    Packets, and mean windows of Reno, in one queue and in two; a curve for each rate of a flow if
+    all share equally.
     """
     panels = []
-    for own, label in (("reno", "Reno"), ("cubic", "CUBIC")):
-        curves = []
-        for speed, rate in (("slow", "1.2 Mbit/s"), ("fast", "12 Mbit/s")):
-            curves += _shares(lab, f"shares_{own}_{speed}", f"{rate} a flow", fluid=own == "reno")
-        panels.append(
-            Panel(_AXIS, f"rate of {label} over that of DCTCP (1)", curves, **_LOG,
-                  ylim=(0.2, 50.0), title=f"{label} beside DCTCP")
-        )  # fmt: skip
-    apart = _shares(lab, "shares_apart", "12 Mbit/s a flow", fluid=True)
-    panels.append(
-        Panel("round trip of DCTCP without queue (ms)", "rate of Reno over that of DCTCP (1)",
-              apart, **_LOG, ylim=(0.1, 5.0), title="Reno at 85 ms")
-    )  # fmt: skip
+    for own, (label, title) in _PAIRS.items():
+        for aqm in ("coupled", "dualpi2"):
+            curves = _shares(lab, f"{aqm}_{own}", fluid=label == "Reno")
+            panels.append(
+                Panel(lab.experiment(f"{aqm}_{own}").axis, f"rate of {label} over Prague's (1)",
+                      curves, **_LOG, ylim=(0.05, 10.0), title=f"{title}, {AQMS[aqm].title}")
+            )  # fmt: skip
     return panels
 
 
-def _shares(lab: Any, name: str, label: str, *, fluid: bool) -> list[Curve]:
-    """Goodput of the classic flows over that of the others."""
+def _shares(lab: Any, name: str, *, fluid: bool) -> list[Curve]:
+    """Goodput of the others over that of Prague, a curve for each equal share."""
     runs = lab.packets(name)
-    ratio = runs.values("flows.reno.goodput") / runs.values("flows.scalable.goodput")
-    curves = [measured(label, runs.x, ratio)]
-    if fluid:
-        rests = lab.rests(name)
-        rate = [rests.values(f"flows.{group}.rate") for group in ("reno", "scalable")]
-        curves.append(modelled(label, rests.x, rate[0] / rate[1]))
+    one, other = (runs.values(f"flows.{group}.goodput") for group in ("cubic", "prague"))
+    curves = []
+    for share in np.unique(runs.equal_share):
+        own = np.flatnonzero(runs.equal_share == share)
+        label = f"{share:g} Mbit/s a flow"
+        curves.append(measured(label, runs.x[own], one[own] / other[own]))
+        if fluid:
+            mean = [_mean_share(lab, runs.experiment.net(k)) for k in own]
+            curves.append(modelled(label, runs.x[own], mean))
     return curves
 
 
-@figure("step", "A step: how much threshold keeps a link busy",
-        needs=[f"step_{own}" for own in _NAMES])  # fmt: skip
+def _mean_share(lab: Any, net: fc.Network) -> float:
+    """Rate of the others over that of Prague by mean windows; NaN without an equilibrium."""
+    try:
+        found = lab.ask(fc.equilibrium, net)["flows"]
+    except ScenarioError:
+        return np.nan
+    one, other = (np.mean(np.array(found[own]["rate"], float)) for own in ("cubic", "prague"))
+    return float(one / other)
+
+
+@figure(
+    "step",
+    "A step: how much threshold keeps a link busy",
+    needs=("step_reno", "step_cubic", "step_dctcp"),
+)
 def step(lab):
     """Two flows at 10 Gbit/s and 500 us over a marking threshold, by packets.
 
@@ -432,8 +460,8 @@ def step(lab):
     round trip is enough for DCTCP (SIGCOMM 2010, eq. 13); Reno needs all of it.
     """
     use, queue = [], []
-    for own, label in _NAMES.items():
-        runs = lab.packets(f"step_{own}")
+    for own in ("reno", "cubic", "dctcp"):
+        runs, label = lab.packets(f"step_{own}"), _NAMES[own]
         use.append(measured(label, runs.x, 100 * runs.values("links.bottleneck.utilization")))
         queue.append(measured(label, runs.x, runs.values("links.bottleneck.queue_cov")))
     axis = "threshold over capacity times round trip (1)"

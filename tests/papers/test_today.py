@@ -10,6 +10,8 @@ from fluidcc.bundled.paper_figs.drawing.figure import Field, Panel, recipes
 
 today = module("paper_figs.today")
 Lab, Store = module("validation.lab.lab").Lab, module("validation.lab.store").Store
+Points = module("validation.lab.samples").Points
+experiments = module("validation.lab.experiments").experiments
 
 
 @pytest.mark.parametrize("name", today.AQMS)
@@ -22,6 +24,26 @@ def test_every_queue_law_has_every_sender_at_every_place(name, label):
     assert sum(float(np.sum(flows.n)) for flows in net.flows) == pytest.approx(20)
     assert {float(np.max(flows.rtt)) for flows in net.flows} == {0.1}
     assert (len(net.flows) == 2) == (name in ("coupled", "dualpi2"))
+
+
+@pytest.mark.parametrize("name", ["red", "pi2"])
+def test_prague_is_dctcp_beyond_25_ms(tmp_path, name):
+    """Queues of 7 ms and more over RED, of 15 ms over PI2."""
+    lab, found = Lab(Store(tmp_path), "today"), []
+    for label in ("DCTCP", "Prague"):
+        net = today.network(today.AQMS[name], today.SENDERS[label])
+        found.append(today.margins_of(lab, net, [0.005, 0.02, 0.1], [5.0]))
+    dctcp, prague = ((own.gain[0], own.phase[0], own.stable[0]) for own in found)
+    for one, other in zip(dctcp, prague, strict=True):
+        assert one[1:] == pytest.approx(other[1:], rel=1e-9)
+    assert dctcp[1][0] > prague[1][0] + 10  # degrees
+
+
+def test_shares_are_of_flows_at_three_rates():
+    for name in ("coupled_reno", "dualpi2_cubic", "dualpi2_apart"):
+        experiment = experiments("today")[name]
+        points = Points(experiment, [None] * len(experiment.x))
+        assert points.equal_share == pytest.approx(np.repeat([1.5, 6.0, 24.0], 7))
 
 
 def test_there_is_a_map_of_every_queue_law_that_has_margins():

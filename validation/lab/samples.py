@@ -36,6 +36,13 @@ class Points:
         """Labels of the points, shape (points,)."""
         return np.array(self.experiment.x)
 
+    @property
+    def equal_share(self) -> np.ndarray:
+        """Rate of a flow if all share the first link equally [Mbit/s], shape (points,)."""
+        nets = [self.experiment.net(k) for k in range(len(self.points))]
+        bits = np.array([8 * net.links[0].capacity * net.links[0].packet_size for net in nets])
+        return bits / [sum(np.sum(flows.n) for flows in net.flows) for net in nets] / 1e6
+
 
 class Runs(Points):
     """Packet runs."""

@@ -111,37 +111,37 @@ def ten_decibels(lab, claim):
     )
 
 
-@judge("TODAY-05", needs=("shares_reno_slow", "shares_reno_fast"))
+@judge("TODAY-05", needs=("coupled_reno", "dualpi2_reno"))
 def shares_of_reno(lab, claim):
-    """Goodput of Reno and of DCTCP at equal round trips."""
+    """Goodput of Reno and of Prague at equal round trips."""
     return _shares(lab, "reno")
 
 
-@judge("TODAY-06", needs=("shares_cubic_slow", "shares_cubic_fast"))
+@judge("TODAY-06", needs=("coupled_cubic", "dualpi2_cubic"))
 def shares_of_cubic(lab, claim):
-    """Goodput of CUBIC and of DCTCP at equal round trips."""
+    """Goodput of CUBIC and of Prague at equal round trips."""
     return _shares(lab, "cubic")
 
 
-_ONE_QUEUE = "where both have one round trip, eq. 10 of C.2 has 1.22"
+_ONE_QUEUE = "in one queue, where both have one round trip, eq. 10 of C.2 has 1.22"
 
 
 def _shares(lab, sender):
-    """Roughly equal: within 25 % at more than half of the points, and within a factor of two."""
+    """Roughly equal: within 25 % at more than half of the places, and within a factor of two."""
     parts = []
-    for speed, rate in (("slow", "1.2"), ("fast", "12")):
-        runs = lab.packets(f"shares_{sender}_{speed}")
-        one, other = (runs.values(f"flows.{name}.goodput") for name in ("reno", "scalable"))
-        ratio = (one / other).mean(axis=1)
-        found = alike(one, other, x=[f"{x} ms" for x in runs.x], usual=0.25, most=1.0,
-                      what=f"{rate} Mbit/s a flow")  # fmt: skip
-        all_ratios = ", ".join(f"{r:.2f} at {x}" for r, x in zip(ratio, runs.x, strict=True))
-        parts.append(dataclasses.replace(found, said=f"{found.said} (ratios {all_ratios} ms)"))
-    return all_of(*parts).noting(
-        "windows of less than four packets, of which about half are marked, leave the scalable "
-        "sender behind",
-        *([_ONE_QUEUE] if sender == "reno" else []),
-    )
+    for aqm, where in (("coupled", "one queue"), ("dualpi2", "DualPI2")):
+        runs = lab.packets(f"{aqm}_{sender}")
+        rates = [runs.values(f"flows.{name}.goodput").mean(axis=1) for name in ("cubic", "prague")]
+        ratio = rates[0] / rates[1]
+        places = [
+            f"{x} ms and {share:g} Mbit/s a flow"
+            for x, share in zip(runs.x, runs.equal_share, strict=True)
+        ]
+        apart = np.maximum(ratio, 1 / ratio)[:, None]
+        found = alike(apart, np.ones_like(apart), x=places, usual=0.25, most=1.0, what=where)
+        said = f"{found.said} (ratios of {ratio.min():.2f} to {ratio.max():.2f})"
+        parts.append(dataclasses.replace(found, said=said))
+    return all_of(*parts).noting(*([_ONE_QUEUE] if sender == "reno" else []))
 
 
 @judge("TODAY-07", definition=True)
