@@ -372,7 +372,7 @@ _NAMES = {"reno": "Reno", "cubic": "CUBIC", "dctcp": "DCTCP", "prague": "Prague"
         needs=[f"edge_{aqm}_{own}" for aqm in ("pi2", "pie") for own in _NAMES])  # fmt: skip
 def packets(lab):
     """20 flows on 100 Mbit/s. Vertical lines are the round trips at which the maps' models lose
-    stability.
+    stability. Prague is DCTCP from 25 ms on, 15 of which are the queue's.
     """
     panels = []
     for aqm in ("pi2", "pie"):
