@@ -9,6 +9,7 @@ one paper, and leaves the others as they are.
 
 import argparse
 import datetime
+import itertools
 import json
 import subprocess
 import sys
@@ -27,8 +28,8 @@ sys.path.insert(0, str(HERE.parent / "_ext"))
 from paper_pages import kept, parts, table  # noqa: E402 - lies beside the other extensions
 from parts import rewrite  # noqa: E402
 
-SCALE = 0.68  # of the pictures made, whose letters are all of one size: two panels are 1100 wide
-COLOURS = (128, 64, 32)  # the most of these that the size allows
+SCALES = (0.68, 0.6)  # of the pictures made: two panels are 1100 wide, or 970 if they are many
+COLOURS = (128, 64)  # the most of these that the size allows; fewer mix up those of maps
 SIZE = 60_000  # bytes
 KEPT = ("id", "verdict", "engine", "reading", "counts", "bounds", "why")
 
@@ -43,11 +44,12 @@ def _run(*words: str) -> dict[str, Any]:
 
 
 def _smaller(picture: Path, to: Path) -> None:
-    """A picture for the web: smaller by SCALE, of few colours and at most SIZE."""
-    with Image.open(picture) as whole:
-        size = (round(SCALE * whole.width), round(SCALE * whole.height))
-        small = whole.convert("RGB").resize(size, Image.Resampling.LANCZOS)
-    for colours in COLOURS:
+    """A picture for the web: smaller, of few colours and at most SIZE."""
+    with Image.open(picture) as image:
+        whole = image.convert("RGB")
+    for scale, colours in itertools.product(SCALES, COLOURS):
+        size = (round(scale * whole.width), round(scale * whole.height))
+        small = whole.resize(size, Image.Resampling.LANCZOS)
         few = small.quantize(colours, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         few.save(to, optimize=True)
         if to.stat().st_size <= SIZE:
