@@ -6,7 +6,7 @@ which the law is taken. Maps have every sender, unless their law names some.
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -368,32 +368,39 @@ def gains(lab):
 _NAMES = {"reno": "Reno", "cubic": "CUBIC", "dctcp": "DCTCP", "prague": "Prague"}
 
 
+_IN_PACKETS = {name: AQMS[name].title for name in ("pi2", "pie")} | {"codel": "CoDel"}
+
+
 @figure("packets", "What packets do where margins end",
-        needs=[f"edge_{aqm}_{own}" for aqm in ("pi2", "pie") for own in _NAMES])  # fmt: skip
+        needs=[f"edge_{aqm}_{own}" for aqm in _IN_PACKETS for own in _NAMES])  # fmt: skip
 def packets(lab):
     """20 flows on 100 Mbit/s. Vertical lines are the round trips at which the maps' models lose
-    stability. Prague is DCTCP from 25 ms on, 15 of which are the queue's.
+    stability; CoDel never rests. Prague is DCTCP from 25 ms on, with the queue.
     """
     panels = []
-    for aqm in ("pi2", "pie"):
+    for aqm, title in _IN_PACKETS.items():
         cov, use = [], []
         for own, label in _NAMES.items():
             runs = lab.packets(f"edge_{aqm}_{own}")
             cov.append(measured(label, runs.x, runs.values("links.bottleneck.queue_cov")))
             use.append(measured(label, runs.x, 100 * runs.values("links.bottleneck.utilization")))
             sender = SENDERS[label]
-            found = margins_of(lab, network(AQMS[aqm], sender), places(sender)[0], RATE[2:3])
-            edge = 1e3 * found.farthest()
-            if np.isfinite(edge[0]):
+            for edge in _edges(lab, aqm, sender):
                 for curves, ends in ((cov, (0.0, 1.0)), (use, (80.0, 100.0))):
                     curves.append(Curve(label, np.repeat(edge, 2), np.array(ends), engine="formula",
                                         note="edge of stability"))  # fmt: skip
-        title = AQMS[aqm].title
         panels += [
             Panel(_AXIS, "queue: deviation over mean (1)", cov, title=title, xscale="log"),
             Panel(_AXIS, "utilisation (%)", use, title=title, xscale="log"),
         ]
     return panels
+
+
+def _edges(lab: Any, aqm: str, sender: Sender) -> Iterator[float]:
+    """The longest stable round trip [ms], if a map has one."""
+    if aqm in AQMS:
+        found = margins_of(lab, network(AQMS[aqm], sender), places(sender)[0], RATE[2:3])
+        yield from (1e3 * found.farthest()[np.isfinite(found.farthest())])
 
 
 # -- Shares of two senders
