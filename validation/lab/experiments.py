@@ -27,7 +27,9 @@ PAPERS = MappingProxyType({
     "ecn_mod": ("misra2003",),
     "rwm": ("govindaswamy2012",),
     "mark_front": ("durresi2001",),
-    "today": ("rfc9438", "rfc9332", "prague2024", "rfc8033", "rfc8289", "alizadeh2010", "hollot2001"),
+    "today": (
+        "rfc9438", "rfc9332", "prague2024", "rfc8033", "rfc8289", "alizadeh2010", "hollot2001",
+    ),
 })  # fmt: skip
 """Papers by short name: the folders of their scenarios, which are keys in the bibliography. The
 laws of today have those of several documents.
