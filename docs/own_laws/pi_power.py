@@ -23,7 +23,7 @@ class PIPower(AbstractQueueLaw):
 
     def on_tick(self, x, seen):
         """Change of the memory x at a tick."""
-        delay = seen.queue / seen.capacity
+        delay = seen.sojourn
         moved = x.p + self.alpha * (delay - self.target) + self.beta * (delay - x.delay)
         return self.change(x, p=ops.clip(moved, 0.0, 1.0) - x.p, delay=delay - x.delay)
 

@@ -29,7 +29,7 @@ from fluidcc.analysis.population import why_no_population
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, SMALLEST_WINDOW, per_flow
 from fluidcc.errors import answers
 from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Signal
-from fluidcc.model.advice import advice, beyond_shift, milliseconds
+from fluidcc.model.advice import advice, faults_of_sharing, milliseconds
 from fluidcc.model.delays import path_delay, round_trip
 from fluidcc.model.fluid import as_fluid, has_motion, steady
 from fluidcc.model.rates import (
@@ -310,7 +310,7 @@ def _describe(
     unknown = status == "none" or Regime.NEUTRAL in regimes
     if not unknown:
         fault, rows = unbalanced(arrays, op, regimes)
-        fault = "; ".join(beyond_shift(net, links)) or fault
+        fault = "; ".join(faults_of_sharing(net, links)) or fault
     elif moved > AGREE:  # the only check without windows for the equations of motion
         fault = f"the search does not end: links still move by {moved:.1e} a round"
     faults = extremes(net) or ([fault] if fault else [])

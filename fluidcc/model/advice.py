@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.law import Law
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Law
 from fluidcc.laws.load_code import AbstractLoadCode
 from fluidcc.laws.parameters import infos
 from fluidcc.model.fluid import open_load
+from fluidcc.programs import leaves
 from fluidcc.scenario.network import (
     Flows,
     Link,
@@ -59,15 +60,21 @@ def advice(net: Network, *, fluid: bool = True) -> tuple[str, ...]:
     return tuple(out)
 
 
-def beyond_shift(net: Network, links: Mapping[str, Any]) -> list[str]:
-    """A sentence for each queue that mean windows serve first and packets do not: the head behind
-    it has waited longer by more than its `shift`. `links` have a `queueing_delay` [s], a number or
-    over time.
+def faults_of_sharing(net: Network, links: Mapping[str, Any]) -> list[str]:
+    """A sentence for each queue that mean windows serve first and packets do not, as the head
+    behind it has waited longer by more than its `shift`, and for each law behind another queue that
+    counts packets. `links` have a `queueing_delay` [s], a number or over time.
     """
     out = []
     for name, link in zip(net.link_names, net.links, strict=True):
-        if link.beside is not None and link.shift is not None:
-            behind = net.link_names[link.beside]
+        behind = "" if link.beside is None else net.link_names[link.beside]
+        if behind and _counts_packets(law := net.links[link.beside].queue):  # type: ignore[index]
+            out.append(
+                f"links.{behind}.queue: {law.name} counts packets, and mean windows show it the "
+                f"delay times the whole capacity, of which links.{name} takes a part; a law by "
+                "seen.sojourn has an answer, and `fluidcc trains` and `fluidcc packets` count right"
+            )
+        if behind and link.shift is not None:
             longer = np.max(links[behind].queueing_delay - links[name].queueing_delay)
             if longer > link.shift:
                 out.append(
@@ -76,6 +83,18 @@ def beyond_shift(net: Network, links: Mapping[str, Any]) -> list[str]:
                     "even then, `fluidcc trains` and `fluidcc packets` do not"
                 )
     return out
+
+
+def _counts_packets(law: AbstractQueueLaw) -> bool:
+    """Whether a law asks for the number of packets in the queue, beyond a few, and not for how long
+    they wait.
+    """
+    x, answers = law.start(15.0), []
+    for queue in np.geomspace(3.0, 1e4, 15).tolist():
+        seen = Arrival(1.0, 0.01, queue, 1e3, 1.0, 0.03, buffer=100.0)
+        rules = law.signal, law.move_memory, law.on_signal, law.on_tick
+        answers.append([float(v) for rule in rules for v in leaves(rule(x, seen))])
+    return any(answer != answers[0] for answer in answers)
 
 
 def milliseconds(net: Network) -> list[str]:

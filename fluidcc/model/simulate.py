@@ -14,7 +14,7 @@ from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate
 from fluidcc.dde.uniform import Uniform
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import combine
-from fluidcc.model.advice import advice, beyond_shift
+from fluidcc.model.advice import advice, faults_of_sharing
 from fluidcc.model.delays import (
     Outputs,
     State,
@@ -143,7 +143,7 @@ class Trajectory(Result):
         """How the run ended, and settings of the network that may be unintended."""
         when = "" if self.status is Status.ok else f"after {self.status_time:.6g} s: "
         notes = [f"{when}{self.status.advice}", *advice(self.net), *listed_starts(self.net)]
-        notes += [f"not to be trusted: {why}" for why in beyond_shift(self.net, self.links)]
+        notes += [f"not to be trusted: {why}" for why in faults_of_sharing(self.net, self.links)]
         if self.net.rates == "self_clocked":
             notes += [_flight_warning(self, name) for name in self.flows]
         return "; ".join(filter(None, notes))

@@ -297,3 +297,15 @@ def test_flows_beside_a_queue_that_nothing_enters_have_the_link_alone():
     assert float(beside.links["classic"].queue) == 0.0
     warned = fc.compare(both, until=4.0, seeds=[1]).validity_warnings
     assert not any("weight" in line for line in warned)
+
+
+@pytest.mark.parametrize("law", ["red", "pi", "threshold"])
+def test_a_law_that_counts_packets_behind_another_queue_has_no_mean(law):
+    """Mean windows would show it twice the packets that half of a link has."""
+    net = fc.replace(fc.load(DUAL), {"links.classic.queue": law})
+    rest = fc.equilibrium(net)
+    assert rest.status == "undetermined"
+    assert f"links.classic.queue: {law} counts packets" in rest.message
+    assert "not to be trusted" in str(fc.simulate(net, until=0.5))
+    alone = fc.replace(fc.load("hollot2001/slow"), {"link.queue": law})
+    assert "counts packets" not in fc.equilibrium(alone).message

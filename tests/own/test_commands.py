@@ -85,7 +85,7 @@ def test_a_sweep_by_another_process_knows_the_file(run, here):
 
 def test_the_command_reports_a_faulty_law(run, here):
     text = (here / "pi_power.py").read_text()
-    (here / "pi_power.py").write_text(text.replace("delay = seen.queue", "delay = seen.que"))
+    (here / "pi_power.py").write_text(text.replace("delay = seen.sojourn", "delay = seen.sojorn"))
     answers = [
         run("check-law", "pi_power.py", heavy=False),
         run("equilibrium", "pi_power.toml", "--law-file", "pi_power.py", heavy=False),
@@ -97,8 +97,8 @@ def test_the_command_reports_a_faulty_law(run, here):
     assert err.startswith(
         "error: pi_power.py, line 26: PIPower.on_tick: expected a rule that works for "
     )
-    assert "`delay = seen.que / seen.capacity`: reads 'que', but Arrival has only count, " in err
-    assert err.endswith("did you mean 'queue'?\n")
+    assert "`delay = seen.sojorn`: reads 'sojorn', but Arrival has only count, " in err
+    assert err.endswith("did you mean 'sojourn'?\n")
 
 
 def test_a_law_without_an_equilibrium_is_told_as_the_page_has_it(run, here):

@@ -346,6 +346,17 @@ def test_a_queue_law_whose_memory_moves_has_no_equilibrium_at_any_level():
         assert "next: `fluidcc simulate` or `packets`" in rest.message
 
 
+def test_a_law_of_ones_own_behind_a_second_queue_keeps_its_delay():
+    fc.load_laws(EXAMPLES / "pi_power.py")
+    net = fc.load(EXAMPLES / "two_queues.toml")
+    rest = fc.equilibrium(net)
+    assert rest.status == "regular"
+    assert float(rest.links["classic"].queueing_delay) == pytest.approx(0.015, rel=1e-9)
+    links = fc.simulate_packets(net, until=60, warmup=20, seeds=range(1, 5)).mean["links"]
+    delays = [1e3 * links[name]["queueing_delay_mean"] for name in ("classic", "l4s")]
+    assert [round(v, d) for v, d in zip(delays, (1, 2), strict=True)] == [15.3, 0.47]  # the page's
+
+
 def test_a_jump_that_a_law_does_not_name_ends_a_trajectory_with_the_remedies():
     class Jumpy(AbstractQueueLaw):
         name = "jumpy"
