@@ -36,7 +36,7 @@ Question = Callable[[fc.Network], object]
 ALL = tuple(scenarios())
 RED, PI, MIXED = KINDS[:1], KINDS[1:2], KINDS[2:3]
 CROSSED = tuple(name for name in KINDS if name != "kunniyur2001/avq")  # its range has no answer
-_LAW = Path(__file__).parents[1] / "docs" / "own_laws" / "highspeed.py"
+_LAW = Path(__file__).parents[1] / "docs" / "own_laws" / "large_window.py"
 _COMMAND = "from fluidcc.cli import main; main()"
 _VISIT = """import fluidcc as fc
 from fluidcc.bundled import scenarios

@@ -110,12 +110,12 @@ def test_settings_of_the_compiler_make_code_of_their_own(first, tmp_path):
 
 
 def test_code_of_a_law_file_that_has_changed_is_not_used(tmp_path):
-    law = tmp_path / "highspeed.py"
-    shutil.copy(LAWS / "highspeed.py", law)
-    before = end(begin(tmp_path / "cache", LAWS / "highspeed.toml", law))
+    law = tmp_path / "large_window.py"
+    shutil.copy(LAWS / "large_window.py", law)
+    before = end(begin(tmp_path / "cache", LAWS / "large_window.toml", law))
     text = law.read_text()
     law.write_text(text.replace("2 * 0.078", "2 * 0.1"))
     assert law.read_text() != text
-    after = end(begin(tmp_path / "cache", LAWS / "highspeed.toml", law))
+    after = end(begin(tmp_path / "cache", LAWS / "large_window.toml", law))
     assert after != before
-    assert after == end(begin(tmp_path / "other", LAWS / "highspeed.toml", law))
+    assert after == end(begin(tmp_path / "other", LAWS / "large_window.toml", law))

@@ -32,7 +32,7 @@ from fluidcc.laws.parameters import Info, infos
 from fluidcc.laws.registry import LAWS
 
 _DOCS = Path(__file__).parents[2] / "docs" / "own_laws"
-OWN = (_DOCS / "highspeed.py", _DOCS / "pi_power.py", Path(__file__).with_name("paced.py"))
+OWN = (_DOCS / "large_window.py", _DOCS / "pi_power.py", Path(__file__).with_name("paced.py"))
 """Files with laws of one's own: those of the pages on them, and one whose rules go with time."""
 
 _LEVELS = ("max_th", "at", "q_ref", "threshold")  # queues that a law must be able to see

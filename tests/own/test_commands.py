@@ -21,7 +21,7 @@ from fluidcc.laws.own import loaded
 from fluidcc.laws.registry import own_laws
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
-NAMES = ("highspeed", "pi_power", "cube", "drop_profile", "early_response")
+NAMES = ("large_window", "pi_power", "cube", "drop_profile", "early_response")
 SLOW = "hollot2001/slow"
 FAST = ("symbols", "results", "branches", "declarations", "means")
 
@@ -595,7 +595,6 @@ def test_packets_that_contradict_the_recommended_level_fail():
 
 
 LAWS = {  # what is found of equilibrium and packets, and words of the reason
-    "scalable": ("ok", "ok", "equilibrium regular"),
     "cubic_target": ("ok", "ok", "equilibrium regular"),
     "vegas": ("not applicable", "ok", "queues from 20 to 40 packets"),
     "codel_rate": ("undetermined", "ok", "memory count of links.bottleneck.queue still changes"),

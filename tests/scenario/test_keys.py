@@ -50,7 +50,7 @@ def test_every_key_has_a_meaning_and_known_engines():
     [
         ("flow.feedback", "ecn", 'feedback = "mark_tail" for ECN'),
         ("flow.window.law", "tcp", 'window = { law = "newreno" }'),
-        ("flow.window.law", "hstcp", "docs/own_laws/highspeed.py, given as --law-file"),
+        ("flow.window.law", "hstcp", 'window = { law = "highspeed" }'),
         ("flow.window.law", "bbr", "`fluidcc new-law window FILE`"),
         ("link.queue.law", "fq_codel", "fair = true"),
         ("link.queue.law", "tail_drop", 'law = "droptail"'),

@@ -1,13 +1,13 @@
-"""HighSpeed TCP: RFC 3649, section 5, in its continuous form."""
+"""HighSpeed TCP (RFC 3649), in round numbers."""
 
 from fluidcc.laws import AbstractWindowLaw, check_order, ops, param
 
 
-class HighSpeed(AbstractWindowLaw):
+class LargeWindow(AbstractWindowLaw):
     """TCP up to w_low packets; beyond it grows faster and gives up less the larger it is."""
 
-    name = "highspeed"
-    source = "Floyd (2003), RFC 3649, section 5"
+    name = "large_window"
+    source = "Floyd (2003), RFC 3649, section 7"
     reaction = "once_per_rtt"  # which marks count: at most one a round trip
     recovery = "sack"  # how the packet sender repairs losses
     w_low: float = param(38.0, r"W_l", unit="packet", doc="TCP up to here", within="[2, inf)")
