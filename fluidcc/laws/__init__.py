@@ -75,11 +75,13 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.cubic import CUBIC as CUBIC
     from fluidcc.laws.window.dctcp import DCTCP as DCTCP
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
+    from fluidcc.laws.window.fast import FAST as FAST
     from fluidcc.laws.window.newreno import NewReno as NewReno
     from fluidcc.laws.window.polynomial import Polynomial as Polynomial
     from fluidcc.laws.window.prague import Prague as Prague
     from fluidcc.laws.window.reno import Reno as Reno
     from fluidcc.laws.window.sack import SACK as SACK
+    from fluidcc.laws.window.vegas import Vegas as Vegas
 
 
 def __getattr__(name: str) -> Any:
