@@ -113,6 +113,13 @@ def test_a_round_trip_of_fast_is_the_update_of_the_paper(w: float, delay: float)
     assert w + FAST(alpha=50.0).on_ack(w, ack) == pytest.approx(after, rel=1e-12)
 
 
+@pytest.mark.parametrize(("queued", "change"), [(1.9, 1.0), (3.0, 0.0), (4.1, -1.0)])
+def test_a_round_trip_of_vegas_is_a_packet_at_most(queued: float, change: float):
+    w, rtt = 20.0, 0.1
+    ack = Ack(count=w, elapsed=rtt, rtt=rtt, delay=queued * rtt / w)
+    assert Vegas().on_ack(w, ack) == pytest.approx(change, abs=1e-12)
+
+
 def test_fast_has_the_rates_of_the_paper_at_all_levels():
     """x = alpha/q whatever the round trip: six flows with 50 packets each queue 300."""
     net = fc.load("wei2006/round_trips")
