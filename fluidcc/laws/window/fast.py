@@ -18,7 +18,7 @@ class FAST(AbstractWindowLaw):
     """
 
     name: ClassVar[str] = "fast"
-    source: ClassVar[str] = "wei2006, the periodic update"
+    source: ClassVar[str] = "wei2006, the periodic update; wang2005"
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "sack"
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay")
