@@ -143,6 +143,16 @@ def test_fast_at_equal_round_trips_is_stable_however_long(rtt: float, gamma: flo
     assert fc.stability(fc.replace(fc.load("wei2006/long"), changes)).stable
 
 
+@pytest.mark.parametrize(("gamma", "ack", "clocked"), [(1.5, False, True), (2.0, False, False)])
+def test_packets_of_fast_are_as_stable_as_the_self_clocked_model(gamma, ack, clocked):
+    """Wang, Wei and Low (2005): without self-clocking a model is unstable where packets are not."""
+    net = fc.replace(fc.load("wei2006/long"), {"flow.window.gamma": gamma})
+    assert fc.stability(net).stable is clocked
+    assert fc.stability(fc.replace(net, {"model.rates": "ack"})).stable is ack
+    runs = fc.simulate_packets(net, until=70.0, warmup=50.0, seeds=(1,))
+    assert (runs.mean["links"]["bottleneck"]["queue_var"] < 1.0) is clocked
+
+
 def test_vegas_rests_at_any_queue_between_its_thresholds():
     """Eight flows with 2 to 4 packets each; where they began decides where they stay."""
     net = fc.load("brakmo1995/round_trips")
