@@ -3,10 +3,10 @@
 from fluidcc.laws import AbstractHyStart, AbstractWindowLaw, ops, param, state
 
 
-class Fast(AbstractWindowLaw):
-    """By the queueing delay: keeps `kept` packets of each flow in queues."""
+class KeepQueued(AbstractWindowLaw):
+    """By the queueing delay, as FAST TCP does: keeps `kept` packets of each flow in queues."""
 
-    name = "fast"
+    name = "keep_queued"
     source = "Wei, Jin, Low and Hegde (2006), FAST TCP, eq. 5"
     reaction = "once_per_rtt"
     recovery = "newreno"

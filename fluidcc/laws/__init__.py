@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.cubic import CUBIC as CUBIC
     from fluidcc.laws.window.dctcp import DCTCP as DCTCP
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
+    from fluidcc.laws.window.fast import FAST as FAST
     from fluidcc.laws.window.highspeed import HighSpeed as HighSpeed
     from fluidcc.laws.window.newreno import NewReno as NewReno
     from fluidcc.laws.window.polynomial import Polynomial as Polynomial
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.reno import Reno as Reno
     from fluidcc.laws.window.sack import SACK as SACK
     from fluidcc.laws.window.scalable import Scalable as Scalable
+    from fluidcc.laws.window.vegas import Vegas as Vegas
 
 
 def __getattr__(name: str) -> Any:

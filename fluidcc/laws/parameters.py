@@ -187,11 +187,15 @@ def _plain(value: Num) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def check_order(law: Any, low: str, high: str) -> None:
-    """Raise ValueError unless one field of a law is below another, if both are plain numbers."""
+def check_order(law: Any, low: str, high: str, *, equal: bool = False) -> None:
+    """Raise ValueError unless one field of a law is below another, if both are plain numbers.
+
+    With `equal` the two may be the same.
+    """
     below, above = getattr(law, low), getattr(law, high)
-    if _plain(below) and _plain(above) and below >= above:
-        raise ValueError(f"{law.name} needs {low} < {high}, got {below!r} and {above!r}")
+    if _plain(below) and _plain(above) and not (below < above or (equal and below == above)):
+        sign = "<=" if equal else "<"
+        raise ValueError(f"{law.name} needs {low} {sign} {high}, got {below!r} and {above!r}")
 
 
 def check_fields(thing: Any, where: str) -> None:

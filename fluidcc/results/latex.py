@@ -6,15 +6,15 @@ from typing import Any
 import sympy as sp
 
 from fluidcc.arrays import jax
-from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Signal
+from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
 from fluidcc.laws.symbolic import in_powers, latex_period, print_latex, state_symbols, with_symbols
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import (
     Sender,
+    acknowledgement,
     arrival_rate,
     deciding_rate,
     growing_rate,
-    known_load,
     sender_change,
     starts_slowly,
 )
@@ -58,10 +58,10 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     """Equations of the flows by left-hand side: changes of their state per second, and jumps.
 
     `x_d` is the rate of the packets acknowledged now, `p_d` the probability that they were marked
-    (`l_d`: lost, for flows without ECN), `f_d` the load factor, `R` the round trip; `rates` as in
-    `Network`. Further states: `s` the share in slow start, `a` the share that is active, `hat f`
-    the estimated load factor; `x` is the rate sent if that is not W/R. Left-hand sides with a
-    Delta jump at the ticks of the window law.
+    (`l_d`: lost, for flows without ECN), `f_d` the load factor, `delta_d` the queueing delay that
+    they met, `R` the round trip; `rates` as in `Network`. Further states: `s` the share in slow
+    start, `a` the share that is active, `hat f` the estimated load factor; `x` is the rate sent if
+    that is not W/R. Left-hand sides with a Delta jump at the ticks of the window law.
     """
     rtt, acks, lost = _positive("R"), _positive("x_d"), _positive("l_d")
     closed_form = flows.loss.window(lost, rtt)
@@ -70,7 +70,9 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     bare = dataclasses.replace(flows, window=with_symbols(flows.window))
     marks = flows.feedback.interpret(Signal(mark=1, drop=0)).mark != 0
     load = _positive("f_d") if flows.feedback.loads else 0
-    signal = Signal(_positive("p_d"), 0, load) if marks else Signal(0, lost, load)
+    delay = _positive(r"\delta_d") if "delay" in flows.window.reads else 0
+    mark, drop = (_positive("p_d"), 0) if marks else (0, lost)
+    signal = Signal(mark, drop, load, delay)
     law = state_symbols(bare.window)
     window = bare.window.window(law)
     s = Sender(
@@ -82,7 +84,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     growth = window / rtt if rates == "mgt" else growing_rate(bare, s, signal, acks, rtt)
     change = sender_change(bare, s, growth=growth, acks=acks, carried=acks, signal=signal, rtt=rtt)
     out = _by_name(s, change, r"\dot")
-    ack = Ack(1, 0, rtt, known_load(flows, s, signal))
+    ack = acknowledgement(flows, s, signal, rtt, 1, 0)
     if bare.window.period(ack) is not None:
         out |= _by_name(law, bare.window.on_tick(law, ack), r"\Delta")
     flight = flows.feedback.flight_size(window, signal.mark)

@@ -180,7 +180,7 @@ def hooks():
 
 
 def test_a_law_by_the_delay_keeps_its_packets_in_the_queue(hooks):
-    changes = {"flow.window.law": "fast", "link.queue.law": "droptail", "flow.n": 20}
+    changes = {"flow.window.law": "keep_queued", "link.queue.law": "droptail", "flow.n": 20}
     net = fc.replace(fc.load(SLOW), changes)
     link = fc.equilibrium(net).links["bottleneck"]
     assert float(link.queue) == pytest.approx(20 * 4.0, rel=1e-9)
@@ -566,7 +566,7 @@ def test_equilibria_lie_on_both_sides_of_a_branch_and_arms_never_taken_are_liste
 @pytest.mark.parametrize("given", ["'delay'", "('delya',)", "('delay')"])
 def test_signals_that_a_law_reads_are_a_tuple_of_their_names(tmp_path, given):
     file = tmp_path / "law.py"
-    text = (Path(__file__).parent / "laws/vegas.py").read_text()
+    text = (Path(__file__).parent / "laws/thresholds.py").read_text()
     file.write_text(text.replace('("mark", "drop", "delay")', given))
     with pytest.raises(fc.ScenarioError, match="a tuple of mark, drop, load, delay") as caught:
         fc.load_laws(file)
@@ -575,7 +575,7 @@ def test_signals_that_a_law_reads_are_a_tuple_of_their_names(tmp_path, given):
 
 def test_slow_start_is_noted_for_a_law_that_lowers_windows_by_itself(tmp_path):
     file = tmp_path / "law.py"
-    text = (Path(__file__).parent / "laws/vegas.py").read_text()
+    text = (Path(__file__).parent / "laws/thresholds.py").read_text()
     for given, noted in ((text, False), (text.partition("    def slow_start")[0], True)):
         file.write_text(given)
         with loaded([]):
@@ -596,7 +596,7 @@ def test_packets_that_contradict_the_recommended_level_fail():
 
 LAWS = {  # what is found of equilibrium and packets, and words of the reason
     "cubic_target": ("ok", "ok", "equilibrium regular"),
-    "vegas": ("not applicable", "ok", "queues from 20 to 40 packets"),
+    "thresholds": ("not applicable", "ok", "queues from 20 to 40 packets"),
     "codel_rate": ("undetermined", "ok", "memory count of links.bottleneck.queue still changes"),
     "rate": ("ok", "ok", "equilibrium regular"),
 }

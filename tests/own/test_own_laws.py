@@ -302,7 +302,6 @@ def test_a_population_that_its_steps_do_not_resolve_is_refused():
 
 def test_vegas_has_all_equilibria_between_its_thresholds():
     """Each flow keeps 2 to 4 packets in the queue: any number from 2 N to 4 N is at rest."""
-    fc.load_laws(WRITTEN / "vegas.py")
     vegas = {"flow.window": {"law": "vegas"}, "link.queue": {"law": "droptail"}}
     net = fc.replace(fc.load(SLOW), vegas)
     n = float(net.flows[0].n[0])
@@ -314,7 +313,6 @@ def test_vegas_has_all_equilibria_between_its_thresholds():
 
 def test_a_rule_that_jumps_at_rest_is_named_and_its_trajectory_ends():
     """Vegas whose thresholds are one: up below 2 packets a flow, down above, by 2 / R in each R."""
-    fc.load_laws(WRITTEN / "vegas.py")
     vegas = {"flow.window": {"law": "vegas", "beta": 2.0}, "link.queue": {"law": "droptail"}}
     net = fc.replace(fc.load(SLOW), vegas)
     flows, link = net.flows[0], net.links[0]

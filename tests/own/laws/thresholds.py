@@ -1,12 +1,12 @@
-"""TCP Vegas by the queueing delay."""
+"""Two thresholds of packets in queues, as TCP Vegas has them."""
 
 from fluidcc.laws import AbstractWindowLaw, ops, param
 
 
-class Vegas(AbstractWindowLaw):
+class Thresholds(AbstractWindowLaw):
     """Keeps between alpha and beta packets in the queue."""
 
-    name = "vegas"
+    name = "thresholds"
     source = "Brakmo and Peterson (1995)"
     reaction = "once_per_rtt"
     recovery = "newreno"
