@@ -66,6 +66,7 @@ AQMS = {
 """Queue laws. Those of scenarios with two groups keep the second, Prague, beside the sender, with
 as many flows; CUBIC has no equilibrium of mean windows there.
 """
+_BESIDE_PRAGUE = ("coupled", "dualpi2")
 
 _MEAN, _ALL = {"closure": "mean", "rates": "self_clocked"}, {"closure": "population"}
 
@@ -275,7 +276,7 @@ def _map(name: str) -> Recipe:
         return panels
 
     closures = "populations of windows of Reno and CUBIC, mean windows of DCTCP and Prague"
-    two = name in ("coupled", "dualpi2")
+    two = name in _BESIDE_PRAGUE
     kind = "mean windows" if two else closures
     draw.__name__ = name
     draw.__doc__ = (
@@ -352,9 +353,10 @@ def gains(lab):
             queue = f"links.{net.link_names[0]}.queue"
             ends = (0.01, 10.0), (0.1, 100.0)
             found = lab.ask(fc.boundary, net, f"{queue}.alpha", f"{queue}.beta", *ends)
-            hopf = [curve for curve in found["curves"] if curve["kind"] == "hopf"]
-            for curve in hopf:
-                curves.append(modelled(f"{1e3 * rtt:g} ms", curve["x"], curve["y"]))
+            curves += [
+                modelled(f"{1e3 * rtt:g} ms", curve["x"], curve["y"])
+                for curve in found["curves"] if curve["kind"] == "hopf"
+            ]  # fmt: skip
         law = fc.load(AQMS[name].scenario).links[0].queue
         linux = np.array([float(law.alpha)]), np.array([float(law.beta)])
         curves.append(Curve("gains of Linux", *linux, engine="formula"))
@@ -366,8 +368,6 @@ def gains(lab):
 
 
 _NAMES = {"reno": "Reno", "cubic": "CUBIC", "dctcp": "DCTCP", "prague": "Prague"}
-
-
 _IN_PACKETS = {name: AQMS[name].title for name in ("pi2", "pie")} | {"codel": "CoDel"}
 
 
@@ -400,7 +400,8 @@ def _edges(lab: Any, aqm: str, sender: Sender) -> Iterator[float]:
     """The longest stable round trip [ms], if a map has one."""
     if aqm in AQMS:
         found = margins_of(lab, network(AQMS[aqm], sender), places(sender)[0], RATE[2:3])
-        yield from (1e3 * found.farthest()[np.isfinite(found.farthest())])
+        ends = 1e3 * found.farthest()
+        yield from ends[np.isfinite(ends)]
 
 
 # -- Shares of two senders
@@ -412,7 +413,7 @@ _PAIRS = {
 
 
 @figure("fairness", "Shares of Prague and of Classic flows",
-        needs=[f"{aqm}_{own}" for aqm in ("coupled", "dualpi2") for own in _PAIRS])  # fmt: skip
+        needs=[f"{aqm}_{own}" for aqm in _BESIDE_PRAGUE for own in _PAIRS])  # fmt: skip
 def fairness(lab):
     """Five flows of Prague beside five others, k = 2 (RFC 9332: roughly equal).
 
@@ -421,7 +422,7 @@ def fairness(lab):
     """
     panels = []
     for own, (label, title) in _PAIRS.items():
-        for aqm in ("coupled", "dualpi2"):
+        for aqm in _BESIDE_PRAGUE:
             curves = _shares(lab, f"{aqm}_{own}", fluid=label == "Reno")
             panels.append(
                 Panel(lab.experiment(f"{aqm}_{own}").axis, f"rate of {label} over Prague's (1)",

@@ -98,8 +98,8 @@ def _of_links(eq: Equilibrium) -> Iterator[str]:
             )
         if float(net.links[k].cross) > _CROSS * float(net.links[k].capacity):
             yield f"links.{name}: cross traffic varies, in the fluid model its rate is constant"
-        weight = net.links[k].weight if net.links[k].beside is not None else None
-        if weight is not None and found.utilization > float(weight):
+        beside, weight = net.links[k].beside, net.links[k].weight
+        if beside is not None and weight is not None and found.utilization > float(weight):
             yield (
                 f"links.{name}: takes {found.utilization:.3g} of its transmitter, more than its "
                 f"weight of {float(weight):g}; in the fluid model it is always served first"

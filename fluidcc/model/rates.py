@@ -34,7 +34,7 @@ from fluidcc.model.delays import (
 from fluidcc.model.fluid import with_service
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree, slope
-from fluidcc.scenario.network import Flows, Link, Network, growth_per_packet, least_share
+from fluidcc.scenario.network import Flows, Link, Network, growth_per_packet
 
 _FASTEST_ESTIMATE = (
     32.0  # per round trip, of the error: the limit for rates that a step cannot resolve
@@ -481,7 +481,7 @@ def own_share(net: Network, k: int, loads: Iterable[tuple[int, Num]]) -> Num:
         return 1.0
     passing = [over_classes(flow) for i, flow in loads if k in net.flows[i].passes]
     taken = sum(passing) + cross_beside(net, k)
-    least = _SOME_SHARE if first.weight is None else least_share(net, k)
+    least = _SOME_SHARE if first.weight is None else 1 - first.weight
     return ops.maximum(1 - taken / net.links[k].capacity, least)
 
 
