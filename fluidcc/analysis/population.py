@@ -70,6 +70,8 @@ def why_no_population(flows: Flows) -> str:
         return f"{law.name} acts on the load factor"
     if law.states and carried(law) is None:
         return f"{law.name} remembers more than its last reaction"
+    if law.is_paced:
+        return f"{law.name} paces its packets"
     if law.draws:
         return f"{law.name} draws random numbers of its own"
     if not isinstance(law.rounds(Ack(1.0, 0.0, 1.0)), int):
@@ -292,7 +294,7 @@ def mean_window(flows: Flows, signal: Signal, rtt: Num, top: Num | None = None) 
 def distinct(flows: Flows, signal: Signal, rtt: Num) -> tuple[Num, Num]:
     """Numbers of the signals and round trips (B,) that differ, and which of them each is."""
     counts = np.where(needs_round_trip(flows, signal.drop), rtt, 0.0)
-    read = [getattr(signal, name) for name in {"mark", "drop", *flows.window.reads}]
+    read = [getattr(signal, name) for name in {"mark", "drop", *flows.window.signals}]
     return np.unique(np.stack([*read, counts]), axis=1, return_index=True, return_inverse=True)[1:]
 
 

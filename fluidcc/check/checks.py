@@ -149,7 +149,7 @@ def declarations(subject: Subject) -> Answer:
         return None, "it is no window law and no queue law"
     if subject.faulty:
         return None, _FAILED
-    faults = [str(f) for f in (undeclared(subject.default, m) for m in CHANGES) if f]
+    faults = [str(f) for f in (undeclared(subject.default, m) for m in (*CHANGES, "pacing")) if f]
     if issubclass(subject.law, AbstractWindowLaw):
         return faults, f"`reads` and `draws` agree with the rules{_slow(subject.default)}"
     summary = "`period`, `zero_order_hold`, `emits`, `draws` and `breakpoints` agree with the rules"

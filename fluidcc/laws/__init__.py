@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.threshold import Threshold as Threshold
     from fluidcc.laws.reaction import PFTK as PFTK
     from fluidcc.laws.reaction import HalveOnly as HalveOnly
+    from fluidcc.laws.reaction import OncePerInterval as OncePerInterval
     from fluidcc.laws.reaction import OncePerRTT as OncePerRTT
     from fluidcc.laws.reaction import Pause as Pause
     from fluidcc.laws.reaction import PerMark as PerMark
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.binomial import Binomial as Binomial
     from fluidcc.laws.window.bmcc import BMCC as BMCC
     from fluidcc.laws.window.cubic import CUBIC as CUBIC
+    from fluidcc.laws.window.dcqcn import DCQCN as DCQCN
     from fluidcc.laws.window.dctcp import DCTCP as DCTCP
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
     from fluidcc.laws.window.fast import FAST as FAST

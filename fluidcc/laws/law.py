@@ -153,7 +153,33 @@ class Ack(NamedTuple):
     load: Num = 0.0  # load factor that the sender knows
     marked: Num = 0.0  # share of these packets that carried a mark
     delay: Num = 0.0  # s, of the round trip beyond propagation
+    one_way: Num = 0.0  # s, of that, on the way to the receiver
+    least_rtt: Num = 0.0  # s, that the sender has measured in the law's `memory`
+    greatest_rtt: Num = 0.0  # s, the same
+    rate: Num = 0.0  # packet/s, delivered: acknowledged since this packet was sent, over that time
+    flight: Num = 0.0  # packets sent and neither acknowledged nor found lost
     random: Num | None = None  # in [0, 1), for rules that the law `draws` for; None for their mean
+
+
+class Measure(NamedTuple):
+    """A field of `Ack` that senders measure for laws that read it: its symbol, and the field of
+    `Signal` that it follows from, if any.
+    """
+
+    symbol: str
+    signal: str = ""
+
+
+MEASURES: Mapping[str, Measure] = MappingProxyType(
+    {
+        "one_way": Measure(r"\delta_1", "delay"),
+        "least_rtt": Measure(r"R_{\min}", "delay"),
+        "greatest_rtt": Measure(r"R_{\max}"),
+        "rate": Measure("r"),
+        "flight": Measure("F"),
+    }
+)
+"""Fields of `Ack` that senders measure, by name."""
 
 
 class Since(NamedTuple):
@@ -261,7 +287,9 @@ class AbstractWindowLaw(AbstractRemembering):
         ""  # default of the reaction's `growth`, if it has one and this is given
     )
     recovery: ClassVar[str]  # how the packet sender recovers from losses
-    reads: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that its rules act on
+    reads: ClassVar[tuple[str, ...]] = ("mark", "drop")  # of Signal and MEASURES, by its rules
+    rate_based: ClassVar[bool] = False  # packets go at the pace, and the window limits none
+    memory: ClassVar[float] = math.inf  # s, of `ack.least_rtt` and `ack.greatest_rtt`
     min_window: Num = param(
         1.0,
         r"W_{\min}",
@@ -287,6 +315,12 @@ class AbstractWindowLaw(AbstractRemembering):
     def loads(self) -> bool:
         """Whether the rules act on the load factor."""
         return "load" in self.reads
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Fields of Signal that the rules depend on, if only by what the sender measures."""
+        own = (MEASURES[name].signal if name in MEASURES else name for name in self.reads)
+        return tuple(filter(None, dict.fromkeys(own)))
 
     def start(self, w: Num) -> State:
         """State with window `w`; by default each declared number where `state` has it begin.
@@ -362,6 +396,25 @@ class AbstractWindowLaw(AbstractRemembering):
         Reactions that come once in a round trip come once in such a round. Called by all engines.
         """
         return 1
+
+    def pacing(self, s: State, ack: Ack) -> Num | None:
+        """Rate at which packets may go [packet/s]; None for a law whose window alone limits them.
+
+        Called by packets as each goes, for the time of the next. The fluid model and trains have
+        the smaller one of it and of window over round trip, or it alone if a law is `rate_based`.
+        """
+        return None
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether `pacing` limits the rate."""
+        return type(self).pacing is not AbstractWindowLaw.pacing
+
+    def in_packets(self) -> "AbstractWindowLaw":
+        """The law of packets and trains; it differs if rules for single packets, such as counters,
+        have a mean that does not follow from their mean state.
+        """
+        return self
 
     @property
     def marks_tell_load(self) -> bool:
@@ -854,7 +907,8 @@ SYMBOLS: Mapping[str, str | Mapping[str, str]] = MappingProxyType(
         "estimate": r"\hat f", "hashed": "h", "rtt": "R", "u": "U", "w": "W", "gap": "j",
         "since": {"time": "t", "round_trip": "R", "window": "y", "dropped": "d"},
         "ack": {"count": "n", "elapsed": "e", "rtt": "R", "marked": "m", "random": r"\xi"}
-        | {k: v.symbol for k, v in SIGNALS.items() if k in Ack._fields},
+        | {k: v.symbol for k, v in SIGNALS.items() if k in Ack._fields} 
+        | {k: v.symbol for k, v in MEASURES.items()},
         "seen": {"count": "n", "elapsed": "e", "queue": "q", "capacity": "C", "size": "s",
                  "sojourn": r"\theta", "buffer": "B", "random": r"\xi"},
         "signal": {k: v.symbol for k, v in SIGNALS.items()},

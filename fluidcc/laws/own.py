@@ -53,7 +53,7 @@ _files: dict[str, LawFile] = {}  # by module
 def load_laws(path: str | os.PathLike[str]) -> tuple[type[Law], ...]:
     """Add every law that a Python file defines; they replace those of an earlier reading.
 
-    Classes whose names begin with Abstract are left out. The file stands alone: it may import
+    Classes whose names begin with Abstract or _ are left out. The file stands alone: it may import
     installed packages, but no other file in its folder.
 
     Returns
@@ -154,7 +154,8 @@ def _laws_in(file: LawFile, module: ModuleType) -> tuple[type[Law], ...]:
         if inspect.isclass(thing) and thing.__module__ == file.module
     ]  # fmt: skip
     known = (*BASES.values(), *CLOSED)
-    laws = [c for c in classes if issubclass(c, known) and not c.__name__.startswith("Abstract")]
+    left_out = ("Abstract", "_")
+    laws = [c for c in classes if issubclass(c, known) and not c.__name__.startswith(left_out)]
     laws = list(dict.fromkeys(laws))
     if not laws:
         bases = ", ".join(base.__name__ for base in BASES.values())

@@ -100,6 +100,38 @@ class Refractory(AbstractReaction):
         return _grows(self.growth, marked)
 
 
+class OncePerInterval(AbstractReaction):
+    """At most one reaction in an `interval`, as receivers of DCQCN send notifications.
+
+    The mean is that of a pause after each reaction, or counts intervals in which at least one
+    packet is marked (`blocks`), as Zhu et al. (2016) have it. The packet rule is one for both.
+    """
+
+    name: ClassVar[str] = "once_per_interval"
+    source: ClassVar[str] = "zhu2015, section 3; zhu2016, equations 3 to 5"
+    interval: Num = param(
+        50e-6, r"\tau", unit="s", doc="time between reactions, at least", within="(0, inf)"
+    )
+    count: str = choice(
+        "pauses", "pauses", "blocks", doc="how intervals are counted", engines=("fluid",)
+    )
+
+    def shares(self, p: Num, w: Num, rtt: Num) -> Shares:
+        """One reaction in an interval and the packets until the next mark, or in a block."""
+        packets = self.interval * w / rtt
+        if self.count == "blocks":
+            return Shares(1.0, any_of(packets, p) / packets)
+        return Shares(1.0, p / (1 + packets * p))
+
+    def ready(self, since: Since) -> Num:
+        """After the interval."""
+        return ops.where(since.time >= self.interval, 1, 0)
+
+    def growing(self, since: Since, marked: Num) -> Num:
+        """On all ACKs."""
+        return 1
+
+
 class Pause(AbstractReaction):
     """Ignore signals for one round trip after a reaction, without growth if a mark caused it.
 

@@ -18,6 +18,7 @@ from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.laws.law import (
     CHANGES,
     KINDS,
+    MEASURES,
     RECOVERIES,
     RULES,
     SIGNALS,
@@ -47,7 +48,8 @@ def _laws_of(home: str) -> Iterator[type[Law]]:
         yield from _laws_of(f"{home}.{found.name}")
     classes: list[Any] = [thing for thing in vars(module).values() if inspect.isclass(thing)]
     for law in classes:
-        if issubclass(law, Law) and law.__module__ == home and hasattr(law, "name"):
+        own = law.__module__ == home and not law.__name__.startswith("_")
+        if issubclass(law, Law) and own and hasattr(law, "name"):
             yield law
 
 
@@ -240,6 +242,7 @@ def _lists(law: Any) -> Iterator[Fault]:
     random numbers for.
     """
     known = {key: [*SIGNALS] for key in ("reads", "emits", "carries")}
+    known["reads"] += MEASURES
     known["draws"] = [n for n in RULES.get(BASES[kind_of(law)], ()) if n in CHANGES]
     for name, words in known.items():
         given: Any = getattr(law, name, ())

@@ -29,7 +29,7 @@ from fluidcc.laws.law import (
 from fluidcc.laws.parameters import Interval, numeric_parameters
 from fluidcc.laws.registry import kind_of
 
-_TIMING = ("period", "slow_start", "rounds")  # of window laws; they change nothing
+_TIMING = ("period", "slow_start", "rounds", "pacing")  # of window laws; they change nothing
 _TRIVIAL = ("p = p", "f = f")  # the memory itself
 _LONGEST = 2000  # letters of LaTeX, some ten lines
 _WINDOW, _ANYWHERE = "W", Interval("(-inf, inf)")

@@ -21,6 +21,7 @@ from fluidcc.laws.draws import MEANS_KNOWN
 from fluidcc.laws.law import (
     CHANGES,
     KINDS,
+    MEASURES,
     RULES,
     SIGNALS,
     AbstractQueueLaw,
@@ -52,7 +53,10 @@ _ARGUMENTS: dict[str, Any] = {
     "w": 8.0, "queue": 40.0, "average": 40.0, "offered": 1000.0, "capacity": 1250.0,
     "buffer": 100.0, "gap": 2.0, "p": 0.3, "mark": 0.3, "marked": 0.3, "load": 0.9,
     "estimate": 0.8, "hashed": 0.5, "rtt": 0.1,
-    "ack": Ack(1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01, random=0.7),
+    "ack": Ack(
+        1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01, one_way=0.01, least_rtt=0.09, greatest_rtt=0.12,
+        rate=500.0, flight=50.0, random=0.7,
+    ),
     "seen": Arrival(1.0, 0.0, 40.0, 1250.0, buffer=100.0, random=0.7),
     "since": Since(0.05, 0.1, 0.0),
     "signal": Signal(0.3, 0.3, 0.9, 0.01),
@@ -128,7 +132,7 @@ def _record(error: AttributeError) -> Any:
 def shape_fault(law: Any, method: str, found: Any) -> str | None:
     """The fault in what a rule returned for plain floats; None if it is as it should be."""
     if found is None:
-        return None if method == "period" else "returns nothing: is `return` missing?"
+        return None if method in ("period", "pacing") else "returns nothing: is `return` missing?"
     if method in _TUPLES:
         return None if isinstance(found, tuple) else f"returns {found!r}, expected a tuple"
     template, expected = _expected(law, method)
@@ -346,10 +350,11 @@ def undeclared(law: Any, method: str) -> Fault | None:
     random number that is not drawn for it, at whatever numbers.
     """
     kind = kind_of(type(law))
-    if kind not in _EVENTS or method not in CHANGES or not hasattr(law, method):
+    if kind not in _EVENTS or method not in (*CHANGES, "pacing") or not hasattr(law, method):
         return None
     name, event = _EVENTS[kind], _ARGUMENTS[_EVENTS[kind]]
-    lists = {field: ("reads", field) for field in event._fields if field in SIGNALS}
+    declared_fields = (*SIGNALS, *MEASURES)
+    lists = {field: ("reads", field) for field in event._fields if field in declared_fields}
     for field, (line, word) in (lists | {"random": ("draws", method)}).items():
         if word in (declared := getattr(law, line)):
             continue

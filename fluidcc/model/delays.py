@@ -77,7 +77,7 @@ _ALWAYS = ("mark", "drop")  # fields of signals that every link has: a full buff
 
 def signal_fields(net: Network, k: int) -> tuple[str, ...]:
     """Fields of link k's signal: those its law emits, and measured ones that flows use."""
-    received = {name for flows in net.flows if k in flows.route for name in flows.window.reads}
+    received = {name for flows in net.flows if k in flows.route for name in flows.window.signals}
     emitted = {*_ALWAYS, *net.links[k].queue.emits}
     return tuple(
         name for name, field in SIGNALS.items() if name in (received if field.measure else emitted)
@@ -86,7 +86,7 @@ def signal_fields(net: Network, k: int) -> tuple[str, ...]:
 
 def fields_heard(net: Network, flows: Flows, k: int) -> tuple[str, ...]:
     """Fields of link k's signal that a group of flows receives."""
-    carried, measured = (*_ALWAYS, *flows.feedback.carries), flows.window.reads
+    carried, measured = (*_ALWAYS, *flows.feedback.carries), flows.window.signals
     return tuple(
         name
         for name in signal_fields(net, k)

@@ -378,7 +378,8 @@ def _tick(
     for i, (flows, on) in enumerate(zip(net.flows, parts[links : links + groups], strict=True)):
         if on is not None:
             s, signal = y.senders[i], received(flows, past.received[i])
-            ack = acknowledgement(flows, s, signal, round_trip(now, flows, y.queues))
+            rtt = round_trip(now, flows, y.queues)
+            ack = acknowledgement(flows, s, signal, rtt, past.acked[i])
             change = flows.window.on_tick(s.law, ack)
             moved = on & (modes.windows[i] != WAITING)
             senders[i] = s._replace(law=_add_if(s.law, change, moved))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from fluidcc import ops
 from fluidcc.laws.law import (
+    MEASURES,
     SIGNALS,
     AbstractLossClosure,
     AbstractWindowLaw,
@@ -98,7 +99,12 @@ def reaction_shares(flows: Flows, signal: Signal, w: Num, rtt: Num) -> Shares:
 
 def growing_rate(flows: Flows, s: Sender, signal: Signal, acks: Num, rtt: Num) -> Num:
     """Rate of the ACKs, of all that come at `acks` [packet/s], that let the window grow."""
-    return acks * reaction_shares(flows, signal, flows.window.window(s.law), rtt).growing
+    return acks * reaction_shares(flows, signal, _in_round_trip(flows, s, acks, rtt), rtt).growing
+
+
+def _in_round_trip(flows: Flows, s: Sender, acks: Num, rtt: Num) -> Num:
+    """Packets that are acknowledged in a round trip: a window, unless a sender goes by rate."""
+    return acks * rtt if flows.window.rate_based else flows.window.window(s.law)
 
 
 def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
@@ -107,20 +113,36 @@ def known_load(flows: Flows, s: Sender, signal: Signal) -> Num:
     return flows.estimator.known_load(s.estimate, signal.load) if remembers else signal.load
 
 
-def acknowledgement(
-    flows: Flows, s: Sender, signal: Signal, rtt: Num, count: Num = 1.0, elapsed: Num = 0.0
-) -> Ack:
-    """The record of acknowledgements for senders that receive `signal`, with round trip [s]."""
+def acknowledgement(flows: Flows, s: Sender, signal: Signal, rtt: Num, acks: Num = math.nan) -> Ack:
+    """The record of an acknowledgement for senders that receive `signal`, with round trip [s], and
+    ACKs at a rate of `acks` [packet/s].
+
+    The least round trip is that of propagation, as once in its memory a sender finds queues empty;
+    the greatest is the present one, as means do not vary.
+    """
     known = signal._replace(load=known_load(flows, s, signal))
     fields = {name: getattr(known, name) for name in SIGNALS if name in Ack._fields}
-    return Ack(count, elapsed, rtt, marked=signal.mark, **fields)
+    if not {*MEASURES}.isdisjoint(flows.window.reads):
+        least = rtt - signal.delay
+        fields |= {"one_way": signal.delay, "least_rtt": least, "greatest_rtt": rtt}
+        fields |= {"rate": acks, "flight": acks * rtt}
+    return Ack(1.0, 0.0, rtt, marked=signal.mark, **fields)
 
 
 def sending_rate(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
-    """Rate of one active flow [packet/s]: its flight over the round trip, in the share of time
-    that it is not recovering from losses.
+    """Rate of one active flow [packet/s]: its flight over the round trip, or its pace, in the share
+    of time that it is not recovering from losses.
     """
-    return _running(flows, s, signal, rtt) * _flight(flows, s, signal) / rtt
+    return _running(flows, s, signal, rtt) * _unhindered(flows, s, signal, rtt)
+
+
+def _unhindered(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
+    """Rate of a flow that is not recovering from losses [packet/s]."""
+    law, rate = flows.window, _flight(flows, s, signal) / rtt
+    if not law.is_paced:
+        return rate
+    pace = law.pacing(s.law, acknowledgement(flows, s, signal, rtt, rate))
+    return pace if law.rate_based else ops.minimum(rate, pace)
 
 
 def _flight(flows: Flows, s: Sender, signal: Signal) -> Num:
@@ -133,7 +155,8 @@ def _running(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
     closure = _closure(flows)
     if closure.window(signal.drop, rtt) is not None:  # it includes the whole cost of losses
         return 1.0
-    w, rate = flows.window.window(s.law), _flight(flows, s, signal) / rtt
+    rate = _unhindered(flows, s, signal, rtt)
+    w = _in_round_trip(flows, s, rate, rtt)
     return closure.lost(signal.drop, w, rtt, rate, flows.window.recovery).running
 
 
@@ -156,11 +179,11 @@ def _law_change(
     ticks: bool,
 ) -> Any:
     """Mean change of the window law's state per second."""
-    law, w = flows.window, flows.window.window(s.law)
+    law, w = flows.window, _in_round_trip(flows, s, acks, rtt)
     mark, opening = marks_seen(flows, signal), acks
     if (share := growth_per_packet(flows)) != 1:
         growth, opening = share * growth, share * acks
-    one = acknowledgement(flows, s, signal, rtt)
+    one = acknowledgement(flows, s, signal, rtt, acks)
     like = (s, *one)
 
     def ack(count: Num, elapsed: Num) -> Ack:
@@ -177,7 +200,7 @@ def _law_change(
     lost = _closure(flows).lost(
         signal.drop, w, rtt, carried if flows.feedback.quench else acks, law.recovery
     )
-    to_one_packet = law.change(s.law, window=ops.minimum(1.0 - w, 0.0))
+    to_one_packet = law.change(s.law, window=ops.minimum(1.0 - law.window(s.law), 0.0))
     reacting = reaction_shares(flows, signal, w, rtt).reacting
     changes = [
         growing,
@@ -423,7 +446,7 @@ def _senders(
         s, rtt, law = y.senders[i], round_trip(net, flows, y.queues), flows.window
         window = law.window(s.law)
         # packets that wait nowhere would keep their spacing for ever: their rate is smooth
-        clocked = net.rates == "self_clocked" and not flows.passes
+        clocked = net.rates == "self_clocked" and not flows.passes and not law.is_paced
         pace = math.prod(past.paces[i]) if clocked else 1.0
         share = ops.maximum(s.active, SOME_ACTIVE) if flows.traffic.starts else 1.0
         acks = past.acked[i] * pace / share

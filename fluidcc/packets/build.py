@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractQueueLaw, Arrival, MarkingPoint
+from fluidcc.laws.law import MEASURES, AbstractQueueLaw, Arrival, MarkingPoint
 from fluidcc.memory import Share, TooLittleMemory
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
@@ -265,6 +265,10 @@ class Simulation:
             "memory": self._array(np.array(memory, dtype=np.float64)),
             "states": len(memory),
             "receiver_window": min(group.max_window, 1e9),
+            "rate_based": law.rate_based,
+            "measures": bool({*law.reads} & {*MEASURES}),
+            "samples_rate": "rate" in law.reads,
+            "memory_time": min(law.memory, r.NEVER),
             "floor": smallest_window(flows),
             "size": group.size,
             "newreno": recovery == "newreno",
@@ -285,6 +289,8 @@ class Simulation:
         out = np.zeros(len(flows), r.FLOW_RECORD)
         out["group"] = [flow.group for flow in flows]
         out["rtt"] = out["propagation"] = [flow.rtt for flow in flows]
+        out["least_rtt"] = out["least_before"] = r.NEVER
+        out["forward"] = [flow.forward for flow in flows]
         out["tail_delay"], out["return_wire"] = self._routes.tails, self._routes.returns
         out["reacted_at"], out["deadline"], out["tick_at"] = -r.NEVER, r.NEVER, r.NEVER
         numbers = ("request_flow", "data_flow", "session", "highest_sent", "acked")
@@ -405,6 +411,7 @@ class Simulation:
         blocks = r.BLOCKS if sack else 0
         arrays = {
             "packets": self.packets,
+            "samples": np.zeros(pool * self.groups["samples_rate"].any(), r.SAMPLE_RECORD),
             "entities": self.entities,
             "entries": entries,
             "winners": winners,

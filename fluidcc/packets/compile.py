@@ -149,7 +149,9 @@ def _write_window(law: AbstractWindowLaw) -> str:
             after[r.W_CHANGED] = _one(_moved(found), found.event[0])
         if method in ("on_ack", "on_mark", "on_loss") or not all(e.is_zero for e in found.results):
             text += _function(method, _lines(after, slots))
-    answers = {"period": r.W_PERIOD, "slow_start": r.W_SLOW, "rounds": r.W_ROUNDS}
+    answers = {
+        "period": r.W_PERIOD, "slow_start": r.W_SLOW, "rounds": r.W_ROUNDS, "pacing": r.W_PACING,
+    }  # fmt: skip
     for method, slot in answers.items():
         found = rule(law, method)
         if found.results and found.results[0] != 1:

@@ -78,10 +78,11 @@ KINDS: dict[str, tuple[tuple[str, ...], int]] = {
     # count packets that found a queue; one that arrives, or leaves: update the state, then signal;
     # mark, drop and chance in the present state; change by a signal, and by a tick, and its size
     "queue": (("update", "arrive", "depart", "signal", "signalled", "tick"), r.Q_STATE),
-    # the last three: time to the next tick, whether there is slow start, and rounds in a round
-    # trip, if these are not always 1
+    # the last four: time to the next tick, whether there is slow start, and rounds in a round
+    # trip, if these are not always 1, and the rate at which packets may go
     "window": (
-        ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "period", "slow_start", "rounds"),
+        ("on_ack", "on_mark", "on_loss", "observe", "on_tick", "period", "slow_start", "rounds",
+         "pacing"),
         r.W_STATE,
     ),
     "reaction": (("ready", "growing"), r.R_RESULT + 1),  # none for those that are always so

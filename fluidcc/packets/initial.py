@@ -59,7 +59,7 @@ def find_initial(plan: Plan, find: Callable[[Network], Any]) -> Initial:
         rtts[own] = np.repeat(found.rtt, counts)
         marks[own] = np.repeat(np.broadcast_to(point.received(k).mark, each), counts)
         memories[k] = np.repeat(
-            _memory(flows.window, point.op.senders[k].law, each), counts, axis=0
+            _memory(plan.groups[k].flows.window, point.op.senders[k].law, each), counts, axis=0
         )
     states = []
     for link, law, found in zip(net.links, point.op.laws, point.links.values(), strict=True):

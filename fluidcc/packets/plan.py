@@ -60,6 +60,7 @@ class FlowPlan:
     access_delay: float  # s
     access_rate: float  # byte/s, 0 for no limit
     back: tuple[int, ...]  # links that ACKs pass
+    forward: float  # s, propagation from source to receiver
     return_delay: float  # s, receiver to the first of these, or to the sender
     home_delay: float  # s, the last of these to the sender
     quench_delays: tuple[float, ...]  # s, from each link of the route to the sender
@@ -251,7 +252,7 @@ def _group(net: Network, k: int) -> GroupPlan:
     if max_window < 1:
         raise PacketError(f"{name}.window.max_window: expected at least 1, got {max_window!r}")
     return GroupPlan(
-        flows=flows,
+        flows=dataclasses.replace(flows, window=flows.window.in_packets()),
         options=sender_options(flows.sender),
         size=_size(sizes.pop(), f"{name}: packet_size"),
         max_window=max_window,
@@ -296,6 +297,7 @@ def _flow(net: Network, k: int, size: int, rtt: float) -> FlowPlan:
         access_delay=access,
         access_rate=rate if np.isfinite(rate) else 0.0,
         back=flows.reverse_route,
+        forward=forward,
         return_delay=back,
         home_delay=home,
         quench_delays=tuple(quench),
@@ -391,6 +393,7 @@ def _request(net: Network, row: FlowPlan, group: int) -> FlowPlan:
         route=row.back,
         access_delay=row.return_delay,
         back=row.route,
+        forward=row.rtt - row.forward,
         return_delay=row.home_delay + row.access_delay,
         home_delay=0.0,
         quench_delays=tuple(float(delay) for delay in ahead),

@@ -70,7 +70,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     bare = dataclasses.replace(flows, window=with_symbols(flows.window))
     marks = flows.feedback.interpret(Signal(mark=1, drop=0)).mark != 0
     load = _positive("f_d") if flows.feedback.loads else 0
-    delay = _positive(r"\delta_d") if "delay" in flows.window.reads else 0
+    delay = _positive(r"\delta_d") if "delay" in flows.window.signals else 0
     mark, drop = (_positive("p_d"), 0) if marks else (0, lost)
     signal = Signal(mark, drop, load, delay)
     law = state_symbols(bare.window)
@@ -84,7 +84,7 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     growth = window / rtt if rates == "mgt" else growing_rate(bare, s, signal, acks, rtt)
     change = sender_change(bare, s, growth=growth, acks=acks, carried=acks, signal=signal, rtt=rtt)
     out = _by_name(s, change, r"\dot")
-    ack = acknowledgement(flows, s, signal, rtt, 1, 0)
+    ack = acknowledgement(flows, s, signal, rtt, acks)
     if bare.window.period(ack) is not None:
         out |= _by_name(law, bare.window.on_tick(law, ack), r"\Delta")
     flight = flows.feedback.flight_size(window, signal.mark)

@@ -77,6 +77,9 @@ class Kind:
     decodes: int  # packets of a step whose hashes a receiver compares; 0 if it remembers nothing
     starts: bool  # sends files
     sessions: int  # places of the open source whose files its flows send; 0 for other flows
+    paced: bool
+    rate_based: bool
+    measures: bool  # the least and the greatest round trip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -331,6 +334,9 @@ def _kind(
         decodes=decodes if group.flows.feedback.loads and flows.estimator.remembers else 0,
         starts=flows.traffic.starts,
         sessions=_sessions(layout, own),
+        paced=law.is_paced,
+        rate_based=law.rate_based,
+        measures=not {"least_rtt", "greatest_rtt"}.isdisjoint(law.reads),
     )
 
 
@@ -522,6 +528,13 @@ def _refuse(layout: Plan, step: float) -> None:
             raise PacketError(
                 f"not simulated by trains: {where}: {law.name} draws a random number for each "
                 "packet; packets (fluidcc packets) do so, the fluid model has the mean"
+            )
+    for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
+        law = group.flows.window
+        if measured := sorted({"rate", "flight"} & {*law.reads}):
+            raise PacketError(
+                f"not simulated by trains: flows.{name}.window: {law.name} measures its "
+                f"{' and '.join(measured)} packet by packet; packets (fluidcc packets) do so"
             )
     for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
         at, options = f"not simulated by trains: flows.{name}.sender", group.options

@@ -71,13 +71,36 @@ class _Response:
         self.load, estimate = _loads(kind, p, s, heard, self.acks, self.marks, u)
         permitted, fraction = _permit(kind, p, s, heard, self.acks, u)
         self.place = u[-kind.count :]  # of a loss among what is heard, for files
-        self.s = s._replace(estimate=estimate, permitted=permitted, fraction=fraction)
+        extremes = self._extremes() if kind.measures else ()
+        self.s = s._replace(
+            estimate=estimate, permitted=permitted, fraction=fraction, extremes=extremes
+        )
+
+    def _extremes(self) -> tuple[Array, ...]:
+        """Extremes of the round trip after these ACKs, as `SenderState` has them."""
+        least, greatest, least_before, greatest_before, until = self.s.extremes
+        over, rtt = self.now >= until, self.rtt
+        least_before = jnp.where(over, least, least_before)
+        greatest_before = jnp.where(over, greatest, greatest_before)
+        least, greatest = jnp.where(over, NEVER, least), jnp.where(over, 0.0, greatest)
+        least = jnp.where(self.spoke, jnp.minimum(least, rtt), least)
+        greatest = jnp.where(self.spoke, jnp.maximum(greatest, rtt), greatest)
+        until = jnp.where(over, self.now + min(self.rules.memory / 2, NEVER), until)
+        return least, greatest, least_before, greatest_before, until
 
     def _ack(self, count: Array, marked: Array) -> Ack:
         """Acknowledgements as the rules see them."""
         elapsed = jnp.where(self.spoke, self.quiet, 0.0)
         delay = jnp.maximum(self.rtt - self.p.trip, 0.0)
-        return Ack(count, elapsed, self.rtt, self.load + self.zero, marked, delay)
+        ack = Ack(count, elapsed, self.rtt, self.load + self.zero, marked, delay, delay)
+        if not self.s.extremes:
+            return ack
+        now, before = self.s.extremes[:2], self.s.extremes[2:4]
+        least, greatest = jnp.minimum(now[0], before[0]), jnp.maximum(now[1], before[1])
+        return ack._replace(
+            least_rtt=jnp.where(least < NEVER, least, self.rtt),
+            greatest_rtt=jnp.where(greatest > 0, greatest, self.rtt),
+        )
 
     def _since(self, later: Array) -> Since:
         """The time since the last reaction; `later` where packets sent after it are known of."""
@@ -176,7 +199,8 @@ class _Response:
         law = select(fresh, cut, s.law)
         law = select(late, self.rules.with_window(law, 1.0 + zero), law)
         self.s = s._replace(law=law)
-        stalled = (self._window() - s.missing < 1.0) & (self.flight < 0.5)
+        permitted = _largest_flight(kind, self.rules, self.s.law)
+        stalled = (permitted - s.missing < 1.0) & (self.flight < 0.5)
         stalled = stalled & self.open & ~self.silent
         lacks = stalled & (s.missing > 0)
         expires, begins = late | stalled, found & ~late
@@ -322,6 +346,9 @@ class _Response:
             s = s._replace(got=s.got + acks, round_trip=round_trip)
         if self.kind.quench:
             s = s._replace(quenched=heard.quenched)
+        if self.kind.paced:
+            more = self.step * rules.pacing(law, self._ack(self.zero, self.zero))
+            s = s._replace(paced=jnp.minimum(s.paced, 1.0) + jnp.where(self.open, more, 0.0))
         shown = jnp.where(begun, jnp.where(self.open, rules.window(law), 1.0), 0.0)
         return s._replace(
             law=law, at_one=jnp.where(self.spoke & ~self._is_echoed(), 0.0, s.at_one),
@@ -391,11 +418,21 @@ def _permit(
 
 def send(kind: Kind, p: KindNumbers, s: SenderState, now: Array, step: Array) -> SenderState:
     """The senders after what their windows let go in a step."""
-    window = jnp.floor(jnp.minimum(p.window.window(s.law), p.window.max_window) + _WHOLE)
+    window = jnp.floor(_largest_flight(kind, p.window, s.law) + _WHOLE)
     room = jnp.minimum(window, s.permitted) - (s.sent - s.known) - s.missing
     if kind.starts:
         room = jnp.minimum(room, s.need - s.got - (s.sent - s.known))
     room = jnp.minimum(room, p.access * step)
+    if kind.paced:
+        room = jnp.minimum(room, jnp.floor(s.paced + _WHOLE))
     go = (now >= s.begin) & (now >= s.silent_until)
     sent = jnp.where(go, jnp.maximum(room, 0.0), 0.0)
-    return s._replace(sent=s.sent + sent)
+    return s._replace(sent=s.sent + sent, paced=s.paced - sent if kind.paced else ())
+
+
+def _largest_flight(kind: Kind, rules: Any, law: Any) -> Array:
+    """Packets in flight that a law permits: its window, if paced one at least, if by rate any."""
+    window = jnp.minimum(rules.window(law), rules.max_window)
+    if kind.rate_based:
+        return NEVER + 0.0 * window
+    return jnp.maximum(window, 1.0) if kind.paced else window

@@ -85,6 +85,9 @@ class SenderState(NamedTuple):
     rtt_sum: Array  # of ACKs [packet s]
     round_trip: Array  # s, measured last
     files: Any
+    paced: Array | tuple[()]  # packets that the pace lets go; () for laws without
+    extremes: tuple[Array, ...]  # least and greatest round trip [s] of the present part of the
+    # law's memory, and of the past one, and the end of the present one; () for laws that read none
 
 
 class PortState(NamedTuple):
@@ -192,6 +195,8 @@ def _first_sender(kind: Kind, numbers: KindNumbers) -> SenderState:
         acked=zero, timeouts=zero, reductions=zero, recoveries=zero,
         window_time=zero, open_time=zero, rtt_sum=zero, round_trip=numbers.trip + zero,
         files=_first_files(kind, numbers, numbers.begin),
+        paced=zero + 1.0 if kind.paced else (),
+        extremes=(zero + NEVER, zero, zero + NEVER, zero, zero) if kind.measures else (),
     )  # fmt: skip
 
 

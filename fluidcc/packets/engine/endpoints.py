@@ -272,6 +272,8 @@ def receive_ack(s, index):
     sequence = packet.sequence
     echo = 1 if packet.flags & r.ECE else 0
     _measure(s, flow, group, packet)
+    if group.measures == 1:
+        sending.measure(s, flow, group, index)
     if group.loads == 1:
         flow.load = packet.load
     if group.advertise != 0:

@@ -59,9 +59,10 @@ Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
 Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_SOJOURN, Q_BUFFER = range(6, 13)
 Q_RANDOM, Q_KEY, Q_DRAWS, Q_STATE = range(13, 17)
 # of a window law's: the rest of its state and parameters follow
-W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD, W_ROUNDS = range(5)
-W_EVENT = {name: 5 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
-W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY, W_RANDOM = W_EVENT.values()
+W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD, W_ROUNDS, W_PACING = range(6)
+W_EVENT = {name: 6 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
+W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY, *_W_MEASURED, W_RANDOM = W_EVENT.values()
+W_ONE_WAY, W_LEAST, W_GREATEST, W_RATE, W_FLIGHT = _W_MEASURED
 W_KEY, W_DRAWS, W_STATE = range(W_RANDOM + 1, W_RANDOM + 4)
 # of a reaction's, a marking's, and an advertised window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
@@ -101,6 +102,10 @@ PACKET_RECORD, packet_at = _record(
     "i4 flow sequence next size flags hop connection identity",
 )
 
+# of a packet as it was sent, if its flow measures the delivery rate: ACKs that had come, and when
+# the last of them did
+SAMPLE_RECORD, sample_at = _record("f8 acked_at", "i8 acks")
+
 ENTITY_RECORD, entity_at = _record("i4 kind index")
 ENTRY_RECORD, entry_at = _record("f8 time since")
 INDEX_RECORD, index_at = _record("i4 value")
@@ -125,18 +130,19 @@ GROUP_RECORD, group_at = _record(
     "f8 tick min_rto max_rto overhead receiver_window floor mark_below ack_delay",
     "at on_ack on_mark on_loss observe ready growing marking advertise law_block reaction_block",
     "at marking_block advertise_block on_tick period slow_start rounds decode decode_block memory",
-    "at rtts",
+    "at rtts pacing",
+    "f8 memory_time",
     "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
     "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
     "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
     "i4 states loads marks_tell_load sack recovery_burst window_validation delayed_acks",
-    "i4 byte_counting",
+    "i4 byte_counting rate_based measures samples_rate",
 )
 
 FLOW_RECORD, flow_at = _record(
     # who it is, and its accounts
-    "f8 clock_phase propagation tail_delay changed window_time window_acks rtt_sum delay_sum",
-    "f8 delay_squares ipdv_sum requested_at connected_at active_time",
+    "f8 clock_phase propagation forward tail_delay changed window_time window_acks rtt_sum",
+    "f8 delay_sum delay_squares ipdv_sum requested_at connected_at active_time",
     "i8 draws acks sent lost acks_lost marked received timeouts window_reductions recoveries",
     "i8 source_quenches delivered ipdv_count",
     "at memory scoreboard",
@@ -146,6 +152,8 @@ FLOW_RECORD, flow_at = _record(
     # the state of its connection, which the next connection begins anew
     "f8 window ssthresh initial_window deadline send_at rto timed_at reacted_at rtt acked_at",
     "f8 last_delay advertised load tick_at traced_window traced_ssthresh full_at sent_at",
+    "f8 paced_until one_way rate least_rtt least_before greatest_rtt greatest_before",
+    "f8 extremes_until",
     "i4 inflation duplicates next_sequence highest_sent acked recover last_reaction timing",
     "i4 timed_sequence srtt rttvar backoff ecn_on at_one cwr_due partial sending limit sack_state",
     "i4 pipe sacked sacked_end resent_end quench_for_drop delay_known used",
@@ -208,9 +216,9 @@ LINE_RECORD, line_at = _record(
 
 SIMULATION_RECORD, simulation_at = _record(
     "f8 now",
-    "at packets entities entries winners wires ports groups flows receivers routes quenches ring",
-    "at crosses voices calls ack_blocks receiver_blocks sources sessions initial_flows",
-    "at trace schedules ended arrivals",
+    "at packets samples entities entries winners wires ports groups flows receivers routes",
+    "at quenches ring crosses voices calls ack_blocks receiver_blocks sources sessions",
+    "at initial_flows trace schedules ended arrivals",
     # addresses of parts that are compiled apart, by the name of the function
     "at report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
     "at reset_sack report_blocks send_quench mark_departure decode_load receive_quench rewrite_ack",

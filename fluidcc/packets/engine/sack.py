@@ -160,10 +160,10 @@ def send_sack(s, f, flow, group, forced):
         recovering = flow.sack_state == r.RECOVERING
         if recovering:
             end = flow.acked + int(flow.advertised)
-            if flow.pipe >= int(flow.window):
+            if flow.pipe >= sending.allowed(flow, group):
                 return
         else:
-            end = flow.acked + sending.allowed(flow)
+            end = flow.acked + sending.allowed(flow, group)
             if flow.next_sequence > end:
                 return
         sequence = _next_hole(s, flow)
@@ -174,7 +174,7 @@ def send_sack(s, f, flow, group, forced):
             sequence = flow.next_sequence
             if sequence > min(end, flow.limit):
                 return
-        if sending.wait_for_overhead(s, f, flow, group, forced) == 1:
+        if sending.must_wait(s, f, flow, group, forced) == 1:
             return
         if resent:
             flow.resent_end = sequence + 1

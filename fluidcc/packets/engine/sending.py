@@ -79,22 +79,45 @@ def integrate_window(s, flow, group):
 
 
 @compiled
-def allowed(flow):
-    """Largest flight size [packet]: RFC 5681, with the inflation of fast recovery."""
-    return min(int(flow.window) + flow.inflation, int(flow.advertised))
+def allowed(flow, group):
+    """Largest flight size [packet]: RFC 5681, with the inflation of fast recovery. A paced sender
+    has a packet under way at any window, and one by rate alone any number.
+    """
+    if group.rate_based == 1:
+        return int(flow.advertised)
+    window = int(flow.window)
+    if group.pacing != 0 and window < 1:
+        window = 1
+    return min(window + flow.inflation, int(flow.advertised))
 
 
 @compiled
-def _apply_rule(s, flow, group, hook, window):
-    """Window after a rule of the window law; the rest of the law's state changes in place."""
+def _write_block(s, flow, group, window):
+    """Write the event and the state for a rule of the window law."""
     block = group.law_block
     r.number_at(block, r.W_WINDOW).value = window
     r.number_at(block, r.W_ELAPSED).value = s.now - flow.acked_at
     r.number_at(block, r.W_RTT).value = flow.rtt
     r.number_at(block, r.W_DELAY).value = flow.rtt - flow.propagation
     r.number_at(block, r.W_LOAD).value = flow.load
+    if group.measures == 1:
+        r.number_at(block, r.W_ONE_WAY).value = flow.one_way
+        least = min(flow.least_rtt, flow.least_before)
+        r.number_at(block, r.W_LEAST).value = least if least < r.NEVER else flow.rtt
+        greatest = max(flow.greatest_rtt, flow.greatest_before)
+        r.number_at(block, r.W_GREATEST).value = greatest if greatest > 0 else flow.rtt
+        r.number_at(block, r.W_RATE).value = flow.rate
+        under_way = flow.next_sequence - 1 - flow.acked
+        r.number_at(block, r.W_FLIGHT).value = float(under_way - flow.duplicates)
     for k in range(group.states):
         r.number_at(block, r.W_STATE + k).value = r.number_at(flow.memory, k).value
+
+
+@compiled
+def _apply_rule(s, flow, group, hook, window):
+    """Window after a rule of the window law; the rest of the law's state changes in place."""
+    block = group.law_block
+    _write_block(s, flow, group, window)
     call(hook, block)
     for k in range(group.states):
         r.number_at(flow.memory, k).value = r.number_at(block, r.W_STATE + k).value
@@ -130,6 +153,29 @@ def observe(s, flow, group, echo):
     r.number_at(group.law_block, r.W_MARKED).value = float(echo)
     window = _apply_rule(s, flow, group, group.observe, flow.window)
     flow.window = min(window, group.receiver_window)
+
+
+@compiled
+def measure(s, flow, group, index):
+    """Measure what the window law reads, by the packet of this index that an ACK answers.
+
+    The delivery rate is that of the ACKs since the last one before the packet was sent. The least
+    and the greatest round trip are those of the present part of the law's memory, and of the part
+    before it.
+    """
+    packet = r.packet_at(s.packets, index)
+    flow.one_way = packet.delay - flow.forward
+    if s.now >= flow.extremes_until:
+        flow.least_before, flow.least_rtt = flow.least_rtt, r.NEVER
+        flow.greatest_before, flow.greatest_rtt = flow.greatest_rtt, 0.0
+        flow.extremes_until = s.now + group.memory_time / 2
+    flow.least_rtt = min(flow.least_rtt, flow.rtt)
+    flow.greatest_rtt = max(flow.greatest_rtt, flow.rtt)
+    if group.samples_rate == 1:
+        sample = r.sample_at(s.samples, index)
+        span = s.now - sample.acked_at
+        if span > 0:
+            flow.rate = (flow.acks - sample.acks) / span
 
 
 @compiled
@@ -181,9 +227,21 @@ def _has_slow_start(flow, group):
 
 
 @compiled
+def _pace(s, flow, group):
+    """Set the time before which no other packet goes."""
+    _write_block(s, flow, group, flow.window)
+    call(group.pacing, group.law_block)
+    rate = r.number_at(group.law_block, r.W_PACING).value
+    if not rate > 0:
+        s.status = r.NOT_A_NUMBER
+        return
+    flow.paced_until = max(flow.paced_until, s.now) + 1 / rate
+
+
+@compiled
 def set_tick(s, flow, group):
     """Set the time of the next tick of the window law."""
-    r.number_at(group.law_block, r.W_RTT).value = flow.rtt
+    _write_block(s, flow, group, flow.window)
     call(group.period, group.law_block)
     span = r.number_at(group.law_block, r.W_PERIOD).value
     if not span > 0:
@@ -390,6 +448,11 @@ def send(s, f, flow, group, sequence):
         trace_packet(s, r.SEND, -1, packet)
     if group.window_validation == 1:
         _validate_window(s, flow, group, sequence)
+    if group.samples_rate == 1:
+        sample = r.sample_at(s.samples, index)
+        sample.acks, sample.acked_at = flow.acks, flow.acked_at
+    if group.pacing != 0:
+        _pace(s, flow, group)
     nothing_out = flow.acked == flow.highest_sent
     flow.sent += 1
     if sequence > flow.highest_sent:
@@ -409,12 +472,17 @@ def send(s, f, flow, group, sequence):
 
 
 @compiled
-def wait_for_overhead(s, f, flow, group, forced):
-    """Whether a packet must wait: 1 for a sender with `overhead` that has not waited yet."""
-    if forced == 1 or group.overhead == 0:
+def must_wait(s, f, flow, group, forced):
+    """Whether a packet must wait: 1 for a sender with `overhead` that has not waited yet, and
+    until the pace of the law lets it go.
+    """
+    if group.pacing != 0 and s.now < flow.paced_until:
+        flow.send_at = flow.paced_until
+    elif forced == 1 or group.overhead == 0:
         return 0
+    else:
+        flow.send_at = s.now + draw(flow) * group.overhead
     flow.sending = 1
-    flow.send_at = s.now + draw(flow) * group.overhead
     reschedule(s, f, flow)
     return 1
 
@@ -425,8 +493,10 @@ def send_allowed(s, f, flow, group, burst, forced):
     if forced == 0 and flow.sending == 1:
         return
     count = 0
-    while flow.next_sequence <= min(flow.acked + allowed(flow), flow.limit) and s.status == 0:
-        if wait_for_overhead(s, f, flow, group, forced) == 1:
+    while s.status == 0:
+        if flow.next_sequence > min(flow.acked + allowed(flow, group), flow.limit):
+            return
+        if must_wait(s, f, flow, group, forced) == 1:
             return
         send(s, f, flow, group, flow.next_sequence)
         flow.next_sequence += 1
