@@ -156,7 +156,9 @@ class Ack(NamedTuple):
     one_way: Num = 0.0  # s, of that, on the way to the receiver
     least_rtt: Num = 0.0  # s, that the sender has measured in the law's `memory`
     greatest_rtt: Num = 0.0  # s, the same
-    rate: Num = 0.0  # packet/s, delivered: acknowledged since this packet was sent, over that time
+    acked: Num = 0.0  # packets acknowledged since this packet was sent
+    rate: Num = 0.0  # packet/s, delivered: these packets over that time
+    lost: Num = 0.0  # packets found lost since this packet was sent
     flight: Num = 0.0  # packets sent and neither acknowledged nor found lost
     random: Num | None = None  # in [0, 1), for rules that the law `draws` for; None for their mean
 
@@ -175,7 +177,9 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
         "one_way": Measure(r"\delta_1", "delay"),
         "least_rtt": Measure(r"R_{\min}", "delay"),
         "greatest_rtt": Measure(r"R_{\max}"),
+        "acked": Measure("A"),
         "rate": Measure("r"),
+        "lost": Measure("L"),
         "flight": Measure("F"),
     }
 )
@@ -289,6 +293,7 @@ class AbstractWindowLaw(AbstractRemembering):
     recovery: ClassVar[str]  # how the packet sender recovers from losses
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop")  # of Signal and MEASURES, by its rules
     rate_based: ClassVar[bool] = False  # packets go at the pace, and the window limits none
+    no_mean: ClassVar[str] = ""  # why packets alone follow the rules; empty if the mean does too
     memory: ClassVar[float] = math.inf  # s, of `ack.least_rtt` and `ack.greatest_rtt`
     min_window: Num = param(
         1.0,

@@ -119,9 +119,15 @@ def _check_alone(net: Network, g: int, crossing: list[int], link: str) -> None:
 def as_fluid(net: Network) -> Network:
     """The network of the fluid model; the same one if no source is open.
 
-    Raises ValueError if no flows are left, or as `_alone`.
+    Raises ValueError if no flows are left, if the rules of some have no mean, or as `_alone`.
     """
     require_network(net)
+    for name, flows in zip(net.flow_names, net.flows, strict=True):
+        if why := flows.window.no_mean:
+            raise ValueError(
+                f"flows.{name}.window: the rules of {flows.window.name} have no mean, as {why}; "
+                "packets (fluidcc packets) follow them"
+            )
     net = _with_passes(_alone(net))
     if not any(flows.traffic.open or flows.reverse_route for flows in net.flows):
         return net

@@ -267,7 +267,7 @@ class Simulation:
             "receiver_window": min(group.max_window, 1e9),
             "rate_based": law.rate_based,
             "measures": bool({*law.reads} & {*MEASURES}),
-            "samples_rate": "rate" in law.reads,
+            "samples_rate": not {"acked", "rate", "lost"}.isdisjoint(law.reads),
             "memory_time": min(law.memory, r.NEVER),
             "floor": smallest_window(flows),
             "size": group.size,

@@ -519,6 +519,13 @@ def _refuse(layout: Plan, step: float) -> None:
                 f"not simulated by trains: links.{name}.fair: each link has one queue for all its "
                 "flows; packets (fluidcc packets) and the fluid model follow fair queueing"
             )
+    for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
+        law = group.flows.window
+        if measured := sorted({"acked", "rate", "lost", "flight"} & {*law.reads}):
+            raise PacketError(
+                f"not simulated by trains: flows.{name}.window: {law.name} measures its "
+                f"{' and '.join(measured)} packet by packet; packets (fluidcc packets) do so"
+            )
     given = layout.given
     links = zip(given.link_names, given.links, strict=True)
     groups = zip(given.flow_names, given.flows, strict=True)
@@ -528,13 +535,6 @@ def _refuse(layout: Plan, step: float) -> None:
             raise PacketError(
                 f"not simulated by trains: {where}: {law.name} draws a random number for each "
                 "packet; packets (fluidcc packets) do so, the fluid model has the mean"
-            )
-    for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
-        law = group.flows.window
-        if measured := sorted({"rate", "flight"} & {*law.reads}):
-            raise PacketError(
-                f"not simulated by trains: flows.{name}.window: {law.name} measures its "
-                f"{' and '.join(measured)} packet by packet; packets (fluidcc packets) do so"
             )
     for name, group in zip(layout.net.flow_names, layout.groups, strict=False):
         at, options = f"not simulated by trains: flows.{name}.sender", group.options

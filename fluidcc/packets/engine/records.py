@@ -62,7 +62,7 @@ Q_RANDOM, Q_KEY, Q_DRAWS, Q_STATE = range(13, 17)
 W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD, W_ROUNDS, W_PACING = range(6)
 W_EVENT = {name: 6 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
 W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY, *_W_MEASURED, W_RANDOM = W_EVENT.values()
-W_ONE_WAY, W_LEAST, W_GREATEST, W_RATE, W_FLIGHT = _W_MEASURED
+W_ONE_WAY, W_LEAST, W_GREATEST, W_ACKED, W_RATE, W_LOST, W_FLIGHT = _W_MEASURED
 W_KEY, W_DRAWS, W_STATE = range(W_RANDOM + 1, W_RANDOM + 4)
 # of a reaction's, a marking's, and an advertised window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
@@ -102,9 +102,9 @@ PACKET_RECORD, packet_at = _record(
     "i4 flow sequence next size flags hop connection identity",
 )
 
-# of a packet as it was sent, if its flow measures the delivery rate: ACKs that had come, and when
-# the last of them did
-SAMPLE_RECORD, sample_at = _record("f8 acked_at", "i8 acks")
+# of a packet as it was sent, if its flow measures the delivery rate: ACKs that had come, when the
+# last of them did, and packets that had been found lost
+SAMPLE_RECORD, sample_at = _record("f8 acked_at lost", "i8 acks")
 
 ENTITY_RECORD, entity_at = _record("i4 kind index")
 ENTRY_RECORD, entry_at = _record("f8 time since")
@@ -152,8 +152,8 @@ FLOW_RECORD, flow_at = _record(
     # the state of its connection, which the next connection begins anew
     "f8 window ssthresh initial_window deadline send_at rto timed_at reacted_at rtt acked_at",
     "f8 last_delay advertised load tick_at traced_window traced_ssthresh full_at sent_at",
-    "f8 paced_until one_way rate least_rtt least_before greatest_rtt greatest_before",
-    "f8 extremes_until",
+    "f8 paced_until one_way rate answered found_lost lost_since least_rtt least_before",
+    "f8 greatest_rtt greatest_before extremes_until",
     "i4 inflation duplicates next_sequence highest_sent acked recover last_reaction timing",
     "i4 timed_sequence srtt rttvar backoff ecn_on at_one cwr_due partial sending limit sack_state",
     "i4 pipe sacked sacked_end resent_end quench_for_drop delay_known used",

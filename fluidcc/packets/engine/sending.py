@@ -106,7 +106,9 @@ def _write_block(s, flow, group, window):
         r.number_at(block, r.W_LEAST).value = least if least < r.NEVER else flow.rtt
         greatest = max(flow.greatest_rtt, flow.greatest_before)
         r.number_at(block, r.W_GREATEST).value = greatest if greatest > 0 else flow.rtt
+        r.number_at(block, r.W_ACKED).value = flow.answered
         r.number_at(block, r.W_RATE).value = flow.rate
+        r.number_at(block, r.W_LOST).value = flow.lost_since
         under_way = flow.next_sequence - 1 - flow.acked
         r.number_at(block, r.W_FLIGHT).value = float(under_way - flow.duplicates)
     for k in range(group.states):
@@ -173,9 +175,11 @@ def measure(s, flow, group, index):
     flow.greatest_rtt = max(flow.greatest_rtt, flow.rtt)
     if group.samples_rate == 1:
         sample = r.sample_at(s.samples, index)
+        flow.answered = float(flow.acks - sample.acks)
+        flow.lost_since = flow.found_lost - sample.lost
         span = s.now - sample.acked_at
         if span > 0:
-            flow.rate = (flow.acks - sample.acks) / span
+            flow.rate = flow.answered / span
 
 
 @compiled
@@ -451,6 +455,9 @@ def send(s, f, flow, group, sequence):
     if group.samples_rate == 1:
         sample = r.sample_at(s.samples, index)
         sample.acks, sample.acked_at = flow.acks, flow.acked_at
+        if sequence <= flow.highest_sent:
+            flow.found_lost += 1.0
+        sample.lost = flow.found_lost
     if group.pacing != 0:
         _pace(s, flow, group)
     nothing_out = flow.acked == flow.highest_sent
