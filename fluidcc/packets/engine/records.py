@@ -103,8 +103,8 @@ PACKET_RECORD, packet_at = _record(
 )
 
 # of a packet as it was sent, if its flow measures the delivery rate: ACKs that had come, when the
-# last of them did, and packets that had been found lost
-SAMPLE_RECORD, sample_at = _record("f8 acked_at lost", "i8 acks")
+# last of them did and when the packet that it answered was sent, and packets found lost
+SAMPLE_RECORD, sample_at = _record("f8 acked_at answered_sent lost", "i8 acks")
 
 ENTITY_RECORD, entity_at = _record("i4 kind index")
 ENTRY_RECORD, entry_at = _record("f8 time since")
@@ -152,8 +152,8 @@ FLOW_RECORD, flow_at = _record(
     # the state of its connection, which the next connection begins anew
     "f8 window ssthresh initial_window deadline send_at rto timed_at reacted_at rtt acked_at",
     "f8 last_delay advertised load tick_at traced_window traced_ssthresh full_at sent_at",
-    "f8 paced_until one_way rate answered found_lost lost_since least_rtt least_before",
-    "f8 greatest_rtt greatest_before extremes_until",
+    "f8 paced_until one_way rate answered answered_sent found_lost lost_since least_rtt",
+    "f8 least_before greatest_rtt greatest_before extremes_until",
     "i4 inflation duplicates next_sequence highest_sent acked recover last_reaction timing",
     "i4 timed_sequence srtt rttvar backoff ecn_on at_one cwr_due partial sending limit sack_state",
     "i4 pipe sacked sacked_end resent_end quench_for_drop delay_known used",

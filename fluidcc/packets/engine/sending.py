@@ -161,9 +161,10 @@ def observe(s, flow, group, echo):
 def measure(s, flow, group, index):
     """Measure what the window law reads, by the packet of this index that an ACK answers.
 
-    The delivery rate is that of the ACKs since the last one before the packet was sent. The least
-    and the greatest round trip are those of the present part of the law's memory, and of the part
-    before it.
+    The delivery rate is that of the ACKs since the last one before the packet was sent, over the
+    time in which they came or that in which their packets were sent, if that is longer
+    (draft-cheng-iccrg-delivery-rate-estimation). The least and the greatest round trip are those of
+    the present part of the law's memory, and of the part before it.
     """
     packet = r.packet_at(s.packets, index)
     flow.one_way = packet.delay - flow.forward
@@ -177,9 +178,10 @@ def measure(s, flow, group, index):
         sample = r.sample_at(s.samples, index)
         flow.answered = float(flow.acks - sample.acks)
         flow.lost_since = flow.found_lost - sample.lost
-        span = s.now - sample.acked_at
+        span = max(s.now - sample.acked_at, packet.sent - sample.answered_sent)
         if span > 0:
             flow.rate = flow.answered / span
+        flow.answered_sent = packet.sent
 
 
 @compiled
@@ -454,7 +456,10 @@ def send(s, f, flow, group, sequence):
         _validate_window(s, flow, group, sequence)
     if group.samples_rate == 1:
         sample = r.sample_at(s.samples, index)
+        if flow.next_sequence - 1 == flow.acked:  # nothing is under way
+            flow.acked_at = flow.answered_sent = s.now
         sample.acks, sample.acked_at = flow.acks, flow.acked_at
+        sample.answered_sent = flow.answered_sent
         if sequence <= flow.highest_sent:
             flow.found_lost += 1.0
         sample.lost = flow.found_lost
