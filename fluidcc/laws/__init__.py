@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from fluidcc.laws.traffic import Files as Files
     from fluidcc.laws.traffic import Sessions as Sessions
     from fluidcc.laws.traffic import Web as Web
+    from fluidcc.laws.window.bbr import BBR as BBR
+    from fluidcc.laws.window.bbr import BBR3 as BBR3
     from fluidcc.laws.window.becn import BECN as BECN
     from fluidcc.laws.window.binomial import Binomial as Binomial
     from fluidcc.laws.window.bmcc import BMCC as BMCC
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.reno import Reno as Reno
     from fluidcc.laws.window.sack import SACK as SACK
     from fluidcc.laws.window.scalable import Scalable as Scalable
+    from fluidcc.laws.window.timely import TIMELY as TIMELY
     from fluidcc.laws.window.vegas import Vegas as Vegas
 
 

@@ -177,10 +177,10 @@ MEASURES: Mapping[str, Measure] = MappingProxyType(
         "one_way": Measure(r"\delta_1", "delay"),
         "least_rtt": Measure(r"R_{\min}", "delay"),
         "greatest_rtt": Measure(r"R_{\max}"),
-        "acked": Measure("A"),
-        "rate": Measure("r"),
-        "lost": Measure("L"),
-        "flight": Measure("F"),
+        "acked": Measure("n_d"),
+        "rate": Measure("r_d"),
+        "lost": Measure("n_l"),
+        "flight": Measure("n_f"),
     }
 )
 """Fields of `Ack` that senders measure, by name."""

@@ -324,7 +324,7 @@ class Simulation:
         begin: Fields = {
             "window": 1.0 if options.syn else options.initial_window,
             "initial_window": options.initial_window,
-            "advertised": min(group.max_window, 1e9),
+            "advertised": min(group.largest_flight, 1e9),
             "memory": self._array(memory) + memory.strides[0] * np.arange(len(own)),
             "ssthresh": float(int(min(options.initial_ssthresh, group.max_window, 1e9))),
             "send_at": low + (high - low) * draw,  # the start, until it has happened
@@ -356,7 +356,7 @@ class Simulation:
         links = self.plan.net.links
         longest = max(flow.rtt for flow in self.plan.flows)
         path = sum(min(float(k.buffer), UNBOUNDED) + float(k.capacity) * longest for k in links)
-        windows = [self.plan.groups[f.group].max_window for f in self.plan.flows]
+        windows = [self.plan.groups[f.group].largest_flight for f in self.plan.flows]
         opened = [s for s in self.plan.sources if self.plan.groups[s.group].flows.traffic.open]
         slots = sum(len(source.flows) for source in opened)  # most of them unused
         pool = min(sum(windows), 2 * path * scale) + 64 * len(windows) - 60 * slots

@@ -84,6 +84,11 @@ class GroupPlan:
     ecn_echo: bool  # its receivers echo marks
     marking_point: MarkingPoint  # when signals to them are decided
 
+    @property
+    def largest_flight(self) -> float:
+        """Most packets in flight [packet]: the largest window, unless its law goes by rate."""
+        return math.inf if self.flows.window.rate_based else self.max_window
+
 
 @dataclasses.dataclass(frozen=True)
 class BackgroundPlan:

@@ -29,6 +29,9 @@ class DCQCN(AbstractWindowLaw):
     recovery: ClassVar[str] = "newreno"
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay", "rate")
     rate_based: ClassVar[bool] = True
+    min_window: Num = param(
+        0.01, r"W_{\min}", unit="packet", doc="smallest rate times round trip", within="(0, inf)"
+    )
     target = state(0.0, "W_T", unit="packet", doc="target rate", within="[0, inf)")
     alpha = state(1.0, r"\alpha", unit="1", doc="share of marks", within="[0, 1]")
     g: Num = param(1 / 256, "g", unit="1", doc="weight of a mark in alpha", within="(0, 1)")
