@@ -3,6 +3,7 @@ the queueing delay: published windows, values and boundaries.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -172,7 +173,7 @@ def test_the_boundary_over_a_small_buffer_is_that_in_closed_form(law, alpha, k, 
     i = alpha * w ** (k - 1)
     p = i / (i + beta * w)
     a = (2 - k) * (1 - p)
-    critical = brentq(
+    critical: Any = brentq(
         lambda b: i * math.sqrt(b**2 - a**2) - math.acos(-a / b), a * (1 + 1e-9), 9 / i
     )
     for b, stable in ((0.999 * critical, True), (1.001 * critical, False)):
@@ -233,7 +234,8 @@ def test_packets_of_illinois_have_the_queue_of_the_mean():
     net = fc.load("liu2008/red")
     rest = fc.equilibrium(net)
     delay = float(rest.links["bottleneck"].queue) / float(net.links[0].capacity)
-    law, w = net.flows[0].window, float(rest.flows["illinois"].window[0])
+    law: Any = net.flows[0].window
+    w = float(rest.flows["illinois"].window[0])
     p = float(rest.flows["illinois"].mark_probability[0])
     reactions = 1 - (1 - p) ** w
     assert law.increase(delay) == pytest.approx(law.decrease(delay) * w * reactions, rel=1e-6)
