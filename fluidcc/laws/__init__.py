@@ -75,12 +75,15 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.becn import BECN as BECN
     from fluidcc.laws.window.binomial import Binomial as Binomial
     from fluidcc.laws.window.bmcc import BMCC as BMCC
+    from fluidcc.laws.window.compound import Compound as Compound
     from fluidcc.laws.window.cubic import CUBIC as CUBIC
     from fluidcc.laws.window.dcqcn import DCQCN as DCQCN
     from fluidcc.laws.window.dctcp import DCTCP as DCTCP
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
     from fluidcc.laws.window.fast import FAST as FAST
     from fluidcc.laws.window.highspeed import HighSpeed as HighSpeed
+    from fluidcc.laws.window.htcp import HTCP as HTCP
+    from fluidcc.laws.window.illinois import Illinois as Illinois
     from fluidcc.laws.window.newreno import NewReno as NewReno
     from fluidcc.laws.window.polynomial import Polynomial as Polynomial
     from fluidcc.laws.window.prague import Prague as Prague
@@ -89,6 +92,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.scalable import Scalable as Scalable
     from fluidcc.laws.window.timely import TIMELY as TIMELY
     from fluidcc.laws.window.vegas import Vegas as Vegas
+    from fluidcc.laws.window.westwood import Westwood as Westwood
 
 
 def __getattr__(name: str) -> Any:
