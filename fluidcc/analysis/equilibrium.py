@@ -561,11 +561,14 @@ _MEMORIES = (0.0, 1e-3, 0.03, 0.5, 1.0, 10.0, 1e3, 1e6)
 _WINDOW, _CAPACITY, _BUFFER = 10.0, 1e3, 100.0  # packet, packet/s, packet
 _COUNTS = [(1.0, 0.0), (0.0, 0.01), (1.0, 0.01)]  # packets, s
 _ACKS = [
-    Ack(count, elapsed, rtt, load, marked, late * rtt, late * rtt, rtt, rtt)
+    Ack(
+        count, elapsed, rtt, load, marked, delay=late * rtt, one_way=late * rtt,
+        propagation=(1 - late) * rtt, least_rtt=(1 - late) * rtt, greatest_rtt=rtt, rate=_CAPACITY,
+    )
     for (count, elapsed), rtt, late, load, marked in itertools.product(
         _COUNTS, (1e-3, 0.1, 2.0), (0.0, 0.5), (0.0, 0.9, 1.5), (0.0, 1.0)
     )
-]
+]  # fmt: skip
 _ARRIVALS = [
     Arrival(count, elapsed, queue, _CAPACITY, buffer=_BUFFER)
     for (count, elapsed), queue in itertools.product(_COUNTS, (0.0, 1.0, 30.0, 1e4))

@@ -153,7 +153,8 @@ class Ack(NamedTuple):
     load: Num = 0.0  # load factor that the sender knows
     marked: Num = 0.0  # share of these packets that carried a mark
     delay: Num = 0.0  # s, of the round trip beyond propagation
-    one_way: Num = 0.0  # s, of that, on the way to the receiver
+    propagation: Num = 0.0  # s, of the round trip without queues
+    one_way: Num = 0.0  # s, beyond propagation, on the way to the receiver
     least_rtt: Num = 0.0  # s, that the sender has measured in the law's `memory`
     greatest_rtt: Num = 0.0  # s, the same
     acked: Num = 0.0  # packets acknowledged since this packet was sent
@@ -174,8 +175,9 @@ class Measure(NamedTuple):
 
 MEASURES: Mapping[str, Measure] = MappingProxyType(
     {
+        "propagation": Measure("R_p"),
         "one_way": Measure(r"\delta_1", "delay"),
-        "least_rtt": Measure(r"R_{\min}", "delay"),
+        "least_rtt": Measure(r"R_{\min}"),
         "greatest_rtt": Measure(r"R_{\max}"),
         "acked": Measure("n_d"),
         "rate": Measure("r_d"),

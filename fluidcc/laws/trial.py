@@ -54,8 +54,8 @@ _ARGUMENTS: dict[str, Any] = {
     "buffer": 100.0, "gap": 2.0, "p": 0.3, "mark": 0.3, "marked": 0.3, "load": 0.9,
     "estimate": 0.8, "hashed": 0.5, "rtt": 0.1,
     "ack": Ack(
-        1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01, one_way=0.01, least_rtt=0.09,
-        greatest_rtt=0.12, acked=50.0, rate=500.0, lost=1.0, flight=50.0,
+        1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01, propagation=0.09, one_way=0.01,
+        least_rtt=0.09, greatest_rtt=0.12, acked=50.0, rate=500.0, lost=1.0, flight=50.0,
         random=0.7,
     ),
     "seen": Arrival(1.0, 0.0, 40.0, 1250.0, buffer=100.0, random=0.7),

@@ -123,9 +123,9 @@ def acknowledgement(flows: Flows, s: Sender, signal: Signal, rtt: Num, acks: Num
     known = signal._replace(load=known_load(flows, s, signal))
     fields = {name: getattr(known, name) for name in SIGNALS if name in Ack._fields}
     if not MEASURES.keys().isdisjoint(flows.window.reads):
-        least = rtt - signal.delay
-        fields |= {"one_way": signal.delay, "least_rtt": least, "greatest_rtt": rtt}
-        fields |= {"rate": acks, "acked": acks * rtt, "flight": acks * rtt}
+        trip = flows.rtt + 0.0 * rtt
+        fields |= {"propagation": trip, "one_way": signal.delay, "least_rtt": trip}
+        fields |= {"greatest_rtt": rtt, "acked": acks * rtt, "rate": acks, "flight": acks * rtt}
     return Ack(1.0, 0.0, rtt, marked=signal.mark, **fields)
 
 

@@ -92,7 +92,9 @@ class _Response:
         """Acknowledgements as the rules see them."""
         elapsed = jnp.where(self.spoke, self.quiet, 0.0)
         delay = jnp.maximum(self.rtt - self.p.trip, 0.0)
-        ack = Ack(count, elapsed, self.rtt, self.load + self.zero, marked, delay, delay)
+        trip = self.p.trip + self.zero
+        load = self.load + self.zero
+        ack = Ack(count, elapsed, self.rtt, load, marked, delay, trip, delay)
         if not self.s.extremes:
             return ack
         now, before = self.s.extremes[:2], self.s.extremes[2:4]

@@ -27,7 +27,7 @@ class DCQCN(AbstractWindowLaw):
     source: ClassVar[str] = "zhu2015, sections 3 and 4; zhu2016, equations 3 to 5"
     reaction: ClassVar[str] = "once_per_interval"
     recovery: ClassVar[str] = "newreno"
-    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay", "rate")
+    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "propagation", "rate")
     rate_based: ClassVar[bool] = True
     min_window: Num = param(
         0.01, r"W_{\min}", unit="packet", doc="smallest rate times round trip", within="(0, inf)"
@@ -58,7 +58,7 @@ class DCQCN(AbstractWindowLaw):
 
     def pacing(self, s: State, ack: Ack) -> Num:
         """The current rate."""
-        return s.window / (ack.rtt - ack.delay)
+        return s.window / ack.propagation
 
     def on_ack(self, s: State, ack: Ack) -> State:
         """Mean steps of the timer and of the byte counter, and mean of alpha."""
@@ -70,7 +70,7 @@ class DCQCN(AbstractWindowLaw):
         return self.change(
             s,
             window=ack.count * (by_bytes + by_time) * (s.target - s.window) / 2,
-            target=ack.count * raising * self.increase * (ack.rtt - ack.delay),
+            target=ack.count * raising * self.increase * ack.propagation,
             alpha=ack.elapsed * self.g / self.alpha_timer * (some - s.alpha),
         )
 
@@ -96,7 +96,7 @@ class DCQCN(AbstractWindowLaw):
 class _ByPackets(DCQCN):
     """The rules for single packets."""
 
-    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay")
+    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "propagation")
     since_mark = state(0.0, "t_{\\alpha}", unit="s", within="[0, inf)")
     since_step = state(0.0, "t_T", unit="s", within="[0, inf)")
     packets = state(0.0, "b", unit="packet", within="[0, inf)")
@@ -117,8 +117,7 @@ class _ByPackets(DCQCN):
         times = s.times + ops.where(by_time, 1.0, 0.0)
         counts = s.counts + ops.where(by_bytes, 1.0, 0.0)
         due, late = by_time | by_bytes, ops.maximum(times, counts) > self.steps
-        base = ack.rtt - ack.delay
-        rise = ops.where(due & late, self.increase * base, 0.0)
+        rise = ops.where(due & late, self.increase * ack.propagation, 0.0)
         rise = ops.minimum(rise, ops.maximum(self.max_window - s.target, 0.0))
         half = (s.target + rise - s.window) / 2
         return self.change(

@@ -24,7 +24,7 @@ class TIMELY(AbstractWindowLaw):
     source: ClassVar[str] = "mittal2015, algorithm 1; zhu2016, section 4"
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "newreno"
-    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay", "rate")
+    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay", "propagation", "rate")
     rate_based: ClassVar[bool] = True
     min_window: Num = param(
         0.01, r"W_{\min}", unit="packet", doc="smallest rate times round trip", within="(0, inf)"
@@ -57,7 +57,7 @@ class TIMELY(AbstractWindowLaw):
 
     def pacing(self, s: State, ack: Ack) -> Num:
         """The rate."""
-        return s.window / (ack.rtt - ack.delay)
+        return s.window / ack.propagation
 
     def on_ack(self, s: State, ack: Ack) -> State:
         """A part of a decision, of which there is one in a segment or a least round trip."""
@@ -67,7 +67,7 @@ class TIMELY(AbstractWindowLaw):
 
     def _decide(self, s: State, ack: Ack, slope: Num) -> dict[str, Num]:
         """The changes by one decision at a slope."""
-        delay, rise = ack.delay, self.increase * (ack.rtt - ack.delay)
+        delay, rise = ack.delay, self.increase * ack.propagation
         if self.patched:
             falling = ops.clip(2 * slope + 0.5, 0.0, 1.0)
             error = (delay - self.low) / self.low
@@ -98,7 +98,7 @@ class TIMELY(AbstractWindowLaw):
 class _ByPackets(TIMELY):
     """The rules for single packets."""
 
-    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay")
+    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay", "propagation")
     packets = state(0.0, "b", unit="packet", within="[0, inf)")
     since = state(0.0, "t_b", unit="s", within="[0, inf)")
 

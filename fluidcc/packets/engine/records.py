@@ -62,7 +62,7 @@ Q_RANDOM, Q_KEY, Q_DRAWS, Q_STATE = range(13, 17)
 W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD, W_ROUNDS, W_PACING = range(6)
 W_EVENT = {name: 6 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
 W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY, *_W_MEASURED, W_RANDOM = W_EVENT.values()
-W_ONE_WAY, W_LEAST, W_GREATEST, W_ACKED, W_RATE, W_LOST, W_FLIGHT = _W_MEASURED
+W_TRIP, W_ONE_WAY, W_LEAST, W_GREATEST, W_ACKED, W_RATE, W_LOST, W_FLIGHT = _W_MEASURED
 W_KEY, W_DRAWS, W_STATE = range(W_RANDOM + 1, W_RANDOM + 4)
 # of a reaction's, a marking's, and an advertised window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)

@@ -101,6 +101,7 @@ def _write_block(s, flow, group, window):
     r.number_at(block, r.W_DELAY).value = flow.rtt - flow.propagation
     r.number_at(block, r.W_LOAD).value = flow.load
     if group.measures == 1:
+        r.number_at(block, r.W_TRIP).value = flow.propagation
         r.number_at(block, r.W_ONE_WAY).value = flow.one_way
         least = min(flow.least_rtt, flow.least_before)
         r.number_at(block, r.W_LEAST).value = least if least < r.NEVER else flow.rtt
