@@ -561,9 +561,9 @@ _MEMORIES = (0.0, 1e-3, 0.03, 0.5, 1.0, 10.0, 1e3, 1e6)
 _WINDOW, _CAPACITY, _BUFFER = 10.0, 1e3, 100.0  # packet, packet/s, packet
 _COUNTS = [(1.0, 0.0), (0.0, 0.01), (1.0, 0.01)]  # packets, s
 _ACKS = [
-    Ack(count, elapsed, rtt, load, marked)
-    for (count, elapsed), rtt, load, marked in itertools.product(
-        _COUNTS, (1e-3, 0.1, 2.0), (0.0, 0.9, 1.5), (0.0, 1.0)
+    Ack(count, elapsed, rtt, load, marked, delay)
+    for (count, elapsed), rtt, load, marked, delay in itertools.product(
+        _COUNTS, (1e-3, 0.1, 2.0), (0.0, 0.9, 1.5), (0.0, 1.0), (0.0, 0.05)
     )
 ]
 _ARRIVALS = [
