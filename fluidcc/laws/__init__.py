@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.binomial import Binomial as Binomial
     from fluidcc.laws.window.bmcc import BMCC as BMCC
     from fluidcc.laws.window.compound import Compound as Compound
+    from fluidcc.laws.window.copa import Copa as Copa
     from fluidcc.laws.window.cubic import CUBIC as CUBIC
     from fluidcc.laws.window.dcqcn import DCQCN as DCQCN
     from fluidcc.laws.window.dctcp import DCTCP as DCTCP
@@ -84,12 +85,15 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.highspeed import HighSpeed as HighSpeed
     from fluidcc.laws.window.htcp import HTCP as HTCP
     from fluidcc.laws.window.illinois import Illinois as Illinois
+    from fluidcc.laws.window.ledbat import LEDBAT as LEDBAT
+    from fluidcc.laws.window.ledbat_plus_plus import LEDBATPlusPlus as LEDBATPlusPlus
     from fluidcc.laws.window.newreno import NewReno as NewReno
     from fluidcc.laws.window.polynomial import Polynomial as Polynomial
     from fluidcc.laws.window.prague import Prague as Prague
     from fluidcc.laws.window.reno import Reno as Reno
     from fluidcc.laws.window.sack import SACK as SACK
     from fluidcc.laws.window.scalable import Scalable as Scalable
+    from fluidcc.laws.window.swift import Swift as Swift
     from fluidcc.laws.window.timely import TIMELY as TIMELY
     from fluidcc.laws.window.vegas import Vegas as Vegas
     from fluidcc.laws.window.westwood import Westwood as Westwood

@@ -392,6 +392,7 @@ def react_to_mark(s, flow, group, sequence):
         return
     target = cut_window(s, flow, group, group.on_mark, 0 if group.ready == 0 else flow.inflation)
     if r.number_at(group.law_block, r.W_CHANGED).value == 0:  # no signal to this law
+        flow.cwr_due = 1  # receivers would echo it for ever
         return
     _note_reaction(s, flow, 0)
     if group.ready == 0:
