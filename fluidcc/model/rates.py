@@ -133,10 +133,10 @@ def sending_rate(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
     """Rate of one active flow [packet/s]: its flight over the round trip, or its pace, in the share
     of time that it is not recovering from losses.
     """
-    return _running(flows, s, signal, rtt) * _unhindered(flows, s, signal, rtt)
+    return _running(flows, s, signal, rtt) * unhindered_rate(flows, s, signal, rtt)
 
 
-def _unhindered(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
+def unhindered_rate(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
     """Rate of a flow that is not recovering from losses [packet/s]."""
     law, rate = flows.window, _flight(flows, s, signal) / rtt
     if not law.is_paced:
@@ -155,7 +155,7 @@ def _running(flows: Flows, s: Sender, signal: Signal, rtt: Num) -> Num:
     closure = _closure(flows)
     if closure.window(signal.drop, rtt) is not None:  # it includes the whole cost of losses
         return 1.0
-    rate = _unhindered(flows, s, signal, rtt)
+    rate = unhindered_rate(flows, s, signal, rtt)
     w = _in_round_trip(flows, s, rate, rtt)
     return closure.lost(signal.drop, w, rtt, rate, flows.window.recovery).running
 

@@ -6,7 +6,7 @@ from typing import Any
 import sympy as sp
 
 from fluidcc.arrays import jax
-from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
+from fluidcc.laws.law import MEASURES, AbstractQueueLaw, AbstractWindowLaw, Signal
 from fluidcc.laws.symbolic import in_powers, latex_period, print_latex, state_symbols, with_symbols
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import (
@@ -17,6 +17,7 @@ from fluidcc.model.rates import (
     growing_rate,
     sender_change,
     starts_slowly,
+    unhindered_rate,
 )
 from fluidcc.scenario.network import Flows, Link, Network
 
@@ -67,7 +68,8 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     closed_form = flows.loss.window(lost, rtt)
     if closed_form is not None:
         return {"W": readable(closed_form)}
-    bare = dataclasses.replace(flows, window=with_symbols(flows.window))
+    propagation = _positive(MEASURES["propagation"].symbol)
+    bare = dataclasses.replace(flows, window=with_symbols(flows.window), rtt=propagation)
     marks = flows.feedback.interpret(Signal(mark=1, drop=0)).mark != 0
     load = _positive("f_d") if flows.feedback.loads else 0
     delay = _positive(r"\delta_d") if "delay" in flows.window.signals else 0
@@ -88,7 +90,9 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     if bare.window.period(ack) is not None:
         out |= _by_name(law, bare.window.on_tick(law, ack), r"\Delta")
     flight = flows.feedback.flight_size(window, signal.mark)
-    return out | ({} if flight == window else {"x": readable(flight / rtt)})
+    if flight == window and not bare.window.is_paced:
+        return out
+    return out | {"x": readable(unhindered_rate(bare, s, signal, rtt))}
 
 
 def queue_equations(link: Link) -> dict[str, sp.Expr]:
