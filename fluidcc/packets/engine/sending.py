@@ -92,6 +92,22 @@ def allowed(flow, group):
 
 
 @compiled
+def _write_measures(flow, block):
+    """Write what a sender measures."""
+    r.number_at(block, r.W_TRIP).value = flow.propagation
+    r.number_at(block, r.W_ONE_WAY).value = flow.one_way
+    least = min(flow.least_rtt, flow.least_before)
+    r.number_at(block, r.W_LEAST).value = least if least < r.NEVER else flow.rtt
+    greatest = max(flow.greatest_rtt, flow.greatest_before)
+    r.number_at(block, r.W_GREATEST).value = greatest if greatest > 0 else flow.rtt
+    r.number_at(block, r.W_ACKED).value = flow.answered
+    r.number_at(block, r.W_RATE).value = flow.rate
+    r.number_at(block, r.W_LOST).value = flow.lost_since
+    under_way = flow.next_sequence - 1 - flow.acked
+    r.number_at(block, r.W_FLIGHT).value = float(under_way - flow.duplicates)
+
+
+@inlined
 def _write_block(s, flow, group, window):
     """Write the event and the state for a rule of the window law."""
     block = group.law_block
@@ -101,17 +117,7 @@ def _write_block(s, flow, group, window):
     r.number_at(block, r.W_DELAY).value = flow.rtt - flow.propagation
     r.number_at(block, r.W_LOAD).value = flow.load
     if group.measures == 1:
-        r.number_at(block, r.W_TRIP).value = flow.propagation
-        r.number_at(block, r.W_ONE_WAY).value = flow.one_way
-        least = min(flow.least_rtt, flow.least_before)
-        r.number_at(block, r.W_LEAST).value = least if least < r.NEVER else flow.rtt
-        greatest = max(flow.greatest_rtt, flow.greatest_before)
-        r.number_at(block, r.W_GREATEST).value = greatest if greatest > 0 else flow.rtt
-        r.number_at(block, r.W_ACKED).value = flow.answered
-        r.number_at(block, r.W_RATE).value = flow.rate
-        r.number_at(block, r.W_LOST).value = flow.lost_since
-        under_way = flow.next_sequence - 1 - flow.acked
-        r.number_at(block, r.W_FLIGHT).value = float(under_way - flow.duplicates)
+        _write_measures(flow, block)
     for k in range(group.states):
         r.number_at(block, r.W_STATE + k).value = r.number_at(flow.memory, k).value
 
@@ -425,6 +431,18 @@ def react_to_quench(s, flow, group, sequence, dropped):
 
 
 @compiled
+def _begin_sample(s, flow, index, sequence):
+    """Note what the delivery rate of a packet that goes now is measured from."""
+    if flow.next_sequence - 1 == flow.acked:  # nothing is under way
+        flow.acked_at = flow.answered_sent = s.now
+    if sequence <= flow.highest_sent:
+        flow.found_lost += 1.0
+    sample = r.sample_at(s.samples, index)
+    sample.acks, sample.acked_at = flow.acks, flow.acked_at
+    sample.answered_sent, sample.lost = flow.answered_sent, flow.found_lost
+
+
+@compiled
 def send(s, f, flow, group, sequence):
     """Send one data packet and see to its timing."""
     if sequence - flow.acked > s.ring_mask:
@@ -457,14 +475,7 @@ def send(s, f, flow, group, sequence):
     if group.window_validation == 1:
         _validate_window(s, flow, group, sequence)
     if group.samples_rate == 1:
-        sample = r.sample_at(s.samples, index)
-        if flow.next_sequence - 1 == flow.acked:  # nothing is under way
-            flow.acked_at = flow.answered_sent = s.now
-        sample.acks, sample.acked_at = flow.acks, flow.acked_at
-        sample.answered_sent = flow.answered_sent
-        if sequence <= flow.highest_sent:
-            flow.found_lost += 1.0
-        sample.lost = flow.found_lost
+        _begin_sample(s, flow, index, sequence)
     if group.pacing != 0:
         _pace(s, flow, group)
     nothing_out = flow.acked == flow.highest_sent
