@@ -255,12 +255,16 @@ def test_packets_of_swift_queue_for_the_target_at_equal_rates(n: float, within: 
     assert runs.mean["flows"]["swift"]["jain"] > 0.999
 
 
-def test_an_incast_of_more_flows_than_packets_on_the_path_keeps_one_of_each():
-    """Windows of one packet: the queue is what the path does not hold, whatever the target."""
-    net = fc.replace(fc.load("kumar2020/incast"), {"flow.n": 256.0})
-    runs = fc.simulate_packets(net, until=0.02, warmup=0.01, seeds=(1,))
-    inside = runs.mean["links"]["bottleneck"]["number_in_system_mean"]
-    assert inside == pytest.approx(256.0 - 20e-6 * float(net.links[0].capacity), rel=0.01)
+@pytest.mark.parametrize(("n", "within"), [(128.0, 0.3), (256.0, 0.15)])
+def test_an_incast_of_more_flows_than_packets_on_the_path_is_paced(n: float, within: float):
+    """Windows below a packet: without a pace one packet of each would wait, N - 24."""
+    net = fc.replace(fc.load("kumar2020/incast"), {"flow.n": n})
+    capacity = float(net.links[0].capacity)
+    runs = fc.simulate_packets(net, until=0.06, warmup=0.03, seeds=(1, 2))
+    queue = runs.mean["links"]["bottleneck"]["queue_mean"]
+    assert queue == pytest.approx(resting(n, 20e-6, capacity) * capacity, rel=within)
+    assert runs.mean["links"]["bottleneck"]["utilization"] > 0.95
+    assert runs.mean["flows"]["swift"]["jain"] > 0.85
 
 
 def test_ends_of_flow_scaling_are_in_order():

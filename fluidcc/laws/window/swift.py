@@ -8,6 +8,9 @@ from fluidcc.laws.parameters import check_order, param
 from fluidcc.ops import Num
 
 
+_UNLIMITED = 1e6  # times a window in a round trip
+
+
 class Swift(AbstractWindowLaw):
     """Grow below a target delay, shrink above it once in a round trip; small windows have more.
 
@@ -15,7 +18,7 @@ class Swift(AbstractWindowLaw):
     `swift.cpp`. The target there is of the whole round trip, with a part for each hop; here it is
     of the queueing delay, so that hops and propagation are in neither. Windows shrink at ticks a
     round trip apart, the paper's at the first ACK beyond the target, a round trip after the last
-    decrease. Windows below a packet, which are paced, are left out: `min_window` is 1.
+    decrease. Windows below a packet pace their packets, one in 1/W round trips.
     """
 
     name: ClassVar[str] = "swift"
@@ -23,6 +26,9 @@ class Swift(AbstractWindowLaw):
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "sack"
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay")
+    min_window: Num = param(
+        0.01, r"W_{\min}", unit="packet", doc="smallest window", within="(0, inf)"
+    )
     base: Num = param(
         20e-6, r"\tau_0", unit="s", doc="target of windows of fs_max or more", within="(0, inf)"
     )
@@ -56,8 +62,13 @@ class Swift(AbstractWindowLaw):
         return self.base + ops.clip(scaled, 0.0, self.fs_range)
 
     def on_ack(self, s: State, ack: Ack) -> State:
-        """Grow by `ai` in a round trip below the target."""
-        return ops.where(ack.delay < self.target(s), ack.count * self.ai / s, 0.0)
+        """Grow below the target: by `ai` in a round trip, or for a packet if they are rarer."""
+        grown = ack.count * self.ai / ops.maximum(s, 1.0)
+        return ops.where(ack.delay < self.target(s), grown, 0.0)
+
+    def pacing(self, s: State, ack: Ack) -> Num:
+        """Next to no limit, but of windows below a packet."""
+        return ops.where(s < 1, 1.0, _UNLIMITED) * s / ack.rtt
 
     def on_mark(self, s: State, ack: Ack) -> State:
         """Lose the largest share, as the paper has it for losses."""

@@ -6,30 +6,12 @@ import numpy as np
 
 import fluidcc as fc
 from fluidcc.laws import CUBIC, PIE
-from fluidcc.laws.law import Ack, Arrival
+from fluidcc.laws.law import Arrival
 
 from ...lab.judging import alike, all_of, judge, near, shown
+from ...lab.losses import mean_window
 
 # -- CUBIC
-
-
-def _evenly(law, p, rtt):
-    """Mean window of a law whose losses are exactly 1/p packets apart, after many of them."""
-    window = max((rtt / p) ** 0.75, p**-0.5)
-    s = law.state_of(*(window if name == "window" else 0.0 for name in law.fields))
-    step = max(rtt / 8, rtt / (p * window) / 500)  # an eighth of a round trip, or 1/500 of a cycle
-    lost, area, since, packets = 0, 0.0, 0.0, 0.0
-    while lost < 40:
-        sent = float(s.window) * step / rtt
-        ack = Ack(sent, step, rtt)
-        s = type(s)(*(a + b for a, b in zip(s, law.on_ack(s, ack), strict=True)))
-        packets, area, since = packets + sent, area + float(s.window) * step, since + step
-        if packets >= 1 / p:
-            s = type(s)(*(a + b for a, b in zip(s, law.on_loss(s, ack), strict=True)))
-            packets, lost = packets - 1 / p, lost + 1
-            if lost == 20:
-                area = since = 0.0
-    return area / since
 
 
 def _random(lab, p, **window):
@@ -49,7 +31,7 @@ def windows_of_cubic(lab, claim):
     """The law's own rules between losses that are evenly spaced."""
     rtt = claim.value["rtt"]
     parts = [
-        near(theirs, _evenly(CUBIC(), float(p), rtt), of="factor", unit="packets",
+        near(theirs, mean_window(CUBIC(), float(p), rtt), of="factor", unit="packets",
              what=f"mean window at p = {p}", engine="analytic")
         for p, theirs in claim.value["windows"].items()
     ]  # fmt: skip
