@@ -260,7 +260,7 @@ def test_an_incast_of_more_flows_than_packets_on_the_path_is_paced(n: float, wit
     """Windows below a packet: without a pace one packet of each would wait, N - 24."""
     net = fc.replace(fc.load("kumar2020/incast"), {"flow.n": n})
     capacity = float(net.links[0].capacity)
-    runs = fc.simulate_packets(net, until=0.06, warmup=0.03, seeds=(1, 2))
+    runs = fc.simulate_packets(net, until=0.1, warmup=0.05, seeds=(1, 2))
     queue = runs.mean["links"]["bottleneck"]["queue_mean"]
     assert queue == pytest.approx(resting(n, 20e-6, capacity) * capacity, rel=within)
     assert runs.mean["links"]["bottleneck"]["utilization"] > 0.95
