@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.red import RED as RED
     from fluidcc.laws.queue.rem import REM as REM
     from fluidcc.laws.queue.step import Step as Step
+    from fluidcc.laws.queue.telemetry import Telemetry as Telemetry
     from fluidcc.laws.queue.threshold import Threshold as Threshold
     from fluidcc.laws.reaction import PFTK as PFTK
     from fluidcc.laws.reaction import HalveOnly as HalveOnly
@@ -77,12 +78,14 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
     from fluidcc.laws.window.fast import FAST as FAST
     from fluidcc.laws.window.highspeed import HighSpeed as HighSpeed
+    from fluidcc.laws.window.hpcc import HPCC as HPCC
     from fluidcc.laws.window.newreno import NewReno as NewReno
     from fluidcc.laws.window.polynomial import Polynomial as Polynomial
     from fluidcc.laws.window.prague import Prague as Prague
     from fluidcc.laws.window.reno import Reno as Reno
     from fluidcc.laws.window.sack import SACK as SACK
     from fluidcc.laws.window.scalable import Scalable as Scalable
+    from fluidcc.laws.window.vcp import VCP as VCP
     from fluidcc.laws.window.vegas import Vegas as Vegas
 
 

@@ -246,6 +246,9 @@ class AbstractRemembering(Law):
         return average if field.start == "average" else getattr(self, field.start)
 
 
+ALWAYS = ("mark", "drop")
+"""Fields of signals that every link has: a full buffer drops."""
+
 RECOVERIES = ("reno", "newreno", "sack")
 """How packet senders recover from losses."""
 
@@ -397,6 +400,14 @@ class AbstractQueueLaw(AbstractRemembering):
     def loads(self) -> bool:
         """Whether the signal has a load factor."""
         return "load" in self.emits
+
+    def holds(self, name: str) -> bool:
+        """Whether a field of the signal changes at ticks alone: of a law with ticks each that only
+        packets carry explicitly, as the load factor, and `mark` if `zero_order_hold` says so.
+        """
+        if name in ALWAYS:
+            return name == "mark" and self.zero_order_hold
+        return SIGNALS[name].measure is None and self.period() is not None
 
     @property
     def limits(self) -> tuple[State, State] | None:

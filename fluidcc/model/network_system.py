@@ -159,7 +159,7 @@ def _held_columns(net: Network) -> tuple[int, ...]:
         index
         for link, signal in zip(net.links, output_index(net).signals, strict=True)
         for name, index in signal._asdict().items()
-        if index is not None and (name == "load" or (name == "mark" and link.queue.zero_order_hold))
+        if index is not None and link.queue.holds(name)
     )
 
 
