@@ -40,6 +40,7 @@ class Signal(NamedTuple):
     drop: Num = 0.0
     load: Num = 0.0
     delay: Num = 0.0
+    spacing: Num = 0.0
 
     @property
     def either(self) -> Num:
@@ -53,6 +54,7 @@ class SignalField(NamedTuple):
     `combine` takes the value of the links before, first 0.0, and that of the next one. `usual` is
     a moderate number. A field with `measure`, of queue [packet] and capacity [packet/s], comes from
     no law: the acknowledged packet measured it as it entered each queue, whatever the feedback.
+    Fields of neither kind are numbers in packets (`WRITTEN`), which combine by their maximum.
     """
 
     name: str
@@ -90,9 +92,23 @@ SIGNALS: Mapping[str, SignalField] = MappingProxyType(
             0.01,
             measure=queueing_delay,
         ),
+        "spacing": SignalField(
+            "time between packets", r"\varsigma", "s", Interval("[0, inf)"), ops.maximum, 0.01
+        ),
     }
 )
 """The fields of `Signal` by name."""
+
+ALWAYS = ("mark", "drop")
+"""Fields of signals that every link has: a full buffer drops."""
+
+WRITTEN = tuple(k for k, field in SIGNALS.items() if k not in ALWAYS and field.measure is None)
+"""Fields of signals that links write into packets as numbers, each the largest on the path."""
+
+
+def _written(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """Those fields of signals that links write into packets."""
+    return tuple(name for name in WRITTEN if name in fields)
 
 
 def combine(signals: tuple[Signal, ...]) -> Signal:
@@ -154,6 +170,7 @@ class Ack(NamedTuple):
     marked: Num = 0.0  # share of these packets that carried a mark
     delay: Num = 0.0  # s, of the round trip beyond propagation
     random: Num | None = None  # in [0, 1), for rules that the law `draws` for; None for their mean
+    spacing: Num = 0.0  # s, least time between packets that the links on the path allow
 
 
 class Since(NamedTuple):
@@ -246,9 +263,6 @@ class AbstractRemembering(Law):
         return average if field.start == "average" else getattr(self, field.start)
 
 
-ALWAYS = ("mark", "drop")
-"""Fields of signals that every link has: a full buffer drops."""
-
 RECOVERIES = ("reno", "newreno", "sack")
 """How packet senders recover from losses."""
 
@@ -290,6 +304,11 @@ class AbstractWindowLaw(AbstractRemembering):
     def loads(self) -> bool:
         """Whether the rules act on the load factor."""
         return "load" in self.reads
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Fields of the signal that the rules act on as numbers in packets."""
+        return _written(self.reads)
 
     def start(self, w: Num) -> State:
         """State with window `w`; by default each declared number where `state` has it begin.
@@ -401,13 +420,18 @@ class AbstractQueueLaw(AbstractRemembering):
         """Whether the signal has a load factor."""
         return "load" in self.emits
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Fields of the signal that the link writes into packets as numbers."""
+        return _written(self.emits)
+
     def holds(self, name: str) -> bool:
-        """Whether a field of the signal changes at ticks alone: of a law with ticks each that only
-        packets carry explicitly, as the load factor, and `mark` if `zero_order_hold` says so.
+        """Whether a field of the signal changes at ticks alone: what a law with ticks writes into
+        packets does, and `mark` if `zero_order_hold` says so.
         """
-        if name in ALWAYS:
-            return name == "mark" and self.zero_order_hold
-        return SIGNALS[name].measure is None and self.period() is not None
+        if name in WRITTEN:
+            return self.period() is not None
+        return name == "mark" and self.zero_order_hold
 
     @property
     def limits(self) -> tuple[State, State] | None:
@@ -598,6 +622,11 @@ class AbstractFeedback(Law):
     def loads(self) -> bool:
         """Whether the window law receives the load factor."""
         return "load" in self.carries
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Fields of the signal that the window law receives as numbers in packets."""
+        return _written(self.carries)
 
     @property
     def on_data(self) -> bool:
