@@ -21,7 +21,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.bisection import find_zero
-from fluidcc.laws.law import Signal
+from fluidcc.laws.law import ALWAYS, Signal
 from fluidcc.laws.load_code import Exact
 from fluidcc.model.rates import (
     Sender,
@@ -259,7 +259,8 @@ def memory_with_signal(link: Link, backlog: Num, signal: Signal, lost: Num) -> H
 
     def off_by(x: Any) -> Num:
         given = signal_of(link, x, backlog, lost)
-        return given.mark - signal.mark + (given.drop - signal.drop)
+        fields = (*ALWAYS, *link.queue.written)
+        return sum(getattr(given, k) - getattr(signal, k) for k in fields)
 
     def residual(v: Num) -> Num:
         x = shape(v)
