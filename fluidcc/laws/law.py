@@ -425,14 +425,6 @@ class AbstractQueueLaw(AbstractRemembering):
         """Fields of the signal that the link writes into packets as numbers."""
         return _written(self.emits)
 
-    def holds(self, name: str) -> bool:
-        """Whether a field of the signal changes at ticks alone: what a law with ticks writes into
-        packets does, and `mark` if `zero_order_hold` says so.
-        """
-        if name in WRITTEN:
-            return self.period() is not None
-        return name == "mark" and self.zero_order_hold
-
     @property
     def limits(self) -> tuple[State, State] | None:
         """Lower and upper limits at which arrivals stop each number; None if they stop none."""

@@ -2,6 +2,7 @@
 
 import cmath
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,10 @@ import fluidcc as fc
 from fluidcc import ops
 from fluidcc.laws import HPCC, RCP, VCP, Ack, Arrival, Explicit, RateControl, Signal, Telemetry
 from fluidcc.laws.law import ALWAYS, SIGNALS, WRITTEN
+from fluidcc.laws.own import loaded
 from fluidcc.scenario.network import FlowsInitial
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
 
 
 def test_one_table_describes_the_fields_of_signals():
@@ -74,7 +78,7 @@ def test_vcp_has_the_increases_and_the_decrease_of_the_paper():
 
 def test_vcp_swings_by_its_decrease_below_full_load():
     """Trains and packets: windows between beta and a little above 1 of full load, equal rates."""
-    net = fc.load("xia2005/two_flows")
+    net = fc.load("xia2005/ten_flows")
     times = {"until": 60.0, "warmup": 20.0, "seeds": (1,)}
     for runs in (fc.simulate_trains(net, **times), fc.simulate_packets(net, **times)):
         used = float(runs.mean["links"]["bottleneck"]["utilization"])
@@ -144,7 +148,7 @@ def rcp(alpha: float, beta: float, rtt: float, gamma: float = 1.01) -> fc.Networ
     """Two flows that keep a short queue, whose round trip with it is the link's `base`."""
     c = 2e4 / rtt  # windows of some ten thousand packets: a packet is no lag
     queue = alpha * (gamma - 1) * c * rtt / beta
-    law = RateControl(alpha=alpha, beta=beta, gamma=gamma, base=rtt, first=0.4)
+    law = RateControl(alpha=alpha, beta=beta, gamma=gamma, base=rtt)
     flows = fc.Flows(
         RCP(), n=np.array([2.0]), rtt=np.array([rtt - queue / c]), feedback=Explicit(),
         initial=FlowsInitial(window=1e4),
@@ -225,3 +229,25 @@ def test_the_slowest_link_of_a_path_has_the_rate():
         found = [runs.mean["flows"][k]["goodput"] for k in ("long", "one", "two")]
         size = float(net.links[0].packet_size) * 8
         np.testing.assert_allclose(np.ravel(found) / size, rates, rtol=0.02)
+
+
+# Two numbers at a time
+
+
+def test_the_example_of_two_numbers_rests_at_its_closed_form():
+    """alpha (gamma - 1) C d/beta packets of queue, whatever share senders leave; nearly so in
+    packets, which come one by one.
+    """
+    with loaded([EXAMPLES / "two_numbers.py"]):
+        net = fc.load(EXAMPLES / "two_numbers.toml")
+        for k in (0.5, 1.0):
+            eq = fc.equilibrium(fc.replace(net, {"flow.window.k": k}))
+            queue = 0.4 * 0.1 * 1250 * 0.1 / 0.226
+            assert eq.links["bottleneck"].queue == pytest.approx(queue, rel=1e-9)
+        met = eq.received(0)
+        left = 1 - queue / (1250 * 0.1)
+        assert float(met.load) == pytest.approx(1 - left, rel=1e-9)
+        assert float(met.spacing) == pytest.approx(left / 125, rel=1e-9)
+        runs = fc.simulate_packets(net, until=20.0, warmup=10.0, seeds=(1,))
+        found = runs.mean["links"]["bottleneck"]["queue_mean"]
+        assert found == pytest.approx(queue, rel=0.1)
