@@ -72,7 +72,6 @@ class Outputs(NamedTuple):
     paces: tuple  # per link: C/(C + q'), packets acknowledged or missed per packet entered
 
 
-
 def signal_fields(net: Network, k: int) -> tuple[str, ...]:
     """Fields of link k's signal: those its law emits, and measured ones that flows use."""
     received = {name for flows in net.flows if k in flows.route for name in flows.window.reads}

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 import sympy as sp
 
 from fluidcc.laws.law import (
-    WRITTEN,
     SYMBOLS,
+    WRITTEN,
     AbstractEstimator,
     AbstractQueueLaw,
     AbstractWindowLaw,

@@ -59,9 +59,10 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
 
     `x_d` is the rate of the packets acknowledged now, `p_d` the probability that they were marked
     (`l_d`: lost, for flows without ECN), `f_d` the load factor, `delta_d` the queueing delay that
-    they met, `varsigma_d` the time between packets that links allow, `R` the round trip; `rates` as in `Network`. Further states: `s` the share in slow
-    start, `a` the share that is active, `hat f` the estimated load factor; `x` is the rate sent if
-    that is not W/R. Left-hand sides with a Delta jump at the ticks of the window law.
+    they met, `varsigma_d` the time between packets that links allow, `R` the round trip; `rates`
+    as in `Network`. Further states: `s` the share in slow start, `a` the share that is active,
+    `hat f` the estimated load factor; `x` is the rate sent if that is not W/R. Left-hand sides with
+    a Delta jump at the ticks of the window law.
     """
     rtt, acks, lost = _positive("R"), _positive("x_d"), _positive("l_d")
     closed_form = flows.loss.window(lost, rtt)

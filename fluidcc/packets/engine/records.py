@@ -218,7 +218,8 @@ SIMULATION_RECORD, simulation_at = _record(
     "at trace schedules ended arrivals numbers",
     # addresses of parts that are compiled apart, by the name of the function
     "at report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
-    "at reset_sack report_blocks send_quench mark_departure write_numbers clear_numbers take_numbers decode_load receive_quench rewrite_ack",
+    "at reset_sack report_blocks send_quench mark_departure receive_quench rewrite_ack",
+    "at write_numbers clear_numbers take_numbers decode_load",
     "at judge_heads serve_fairly mark_coupled send_cross receive_datagram advance_call admit_call",
     "at advance_session start_session finish_connection stop_flow delay_ack send_delayed_ack",
     "at change_link",
