@@ -201,7 +201,10 @@ def network_with(law: type[Law], kind: str) -> Network:
 
     net, changes = loads(BASE), {_paths_of(kind): law.name}
     signals = [f for name in ("reads", "emits", "carries") for f in getattr(law, name, ())]
-    if "load" in signals or kind == "estimator":
+    if "spacing" in signals:
+        changes = {"flow.window.law": "rcp", "link.queue.law": "rcp",
+                   "flow.feedback": "explicit"} | changes  # fmt: skip
+    elif "load" in signals or kind == "estimator":
         changes = {"flow.window.law": "bmcc", "link.queue.law": "load_factor",
                    "flow.feedback": "load_factor"} | changes  # fmt: skip
     return replace(net, changes, where="the network of check-law")
