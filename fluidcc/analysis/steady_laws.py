@@ -482,7 +482,7 @@ def steady_sender(
     window = ops.where(found == high, most, ops.exp(found))  # it grows up to its cap
     floor = law.min_window  # above 1 it is enforced; below, only timeouts slow a sender
     window = ops.where(floor > 1, ops.maximum(window, floor), window)
-    if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
+    if flows.feedback.written and law.written:  # a number may drive windows to their floor
         floor = ops.log(law.min_window + none)
         unmarked = [
             WeightedSignal(c.share, per_flow(c.signal._replace(mark=0.0, drop=0.0), rtt))

@@ -387,7 +387,7 @@ def _unheld(eq: Equilibrium) -> Iterator[str]:
     for (name, group), flows in zip(eq.flows.items(), eq.net.flows, strict=False):
         use = max(eq.links[eq.net.link_names[k]].utilization for k in flows.route)
         capped = np.max(group.window) > 0.999 * float(flows.window.max_window)
-        heard = np.max(group.mark_probability) > _NO_SIGNAL or flows.window.loads
+        heard = np.max(group.mark_probability) > _NO_SIGNAL or flows.window.written
         if use < _IDLE and not (capped or heard or flows.traffic.starts):
             yield (
                 f"flows.{name} have data without end, yet leave a link at a utilization of "
