@@ -38,7 +38,7 @@ from fluidcc.analysis.steady_laws import (
     steady_sender,
     steady_signal,
 )
-from fluidcc.laws.law import Signal
+from fluidcc.laws.law import ALWAYS, Signal
 from fluidcc.model.delays import State, round_trip
 from fluidcc.model.rates import cross_beside, kept, measured, over_classes, received
 from fluidcc.module import skeleton
@@ -296,11 +296,13 @@ def between(
     the signal of the upper side. At a full buffer losses rise up to all packets.
     """
     deaf = any(k in f.route and not f.feedback.marks for f in net.flows)
-    mixes = net.links[k].queue.loads or deaf
+    mixes = bool(net.links[k].queue.written) or deaf
     mixes = mixes | ((least.mark == above.mark) & (least.drop != above.drop))
     mark = ops.where(over, least.mark, ops.where(mixes, above.mark, 1.0))
     drop = ops.where(over, 1.0, ops.where(mixes, above.drop, least.drop))
-    most = least._replace(mark=mark, drop=drop)
+    others = (name for name in net.links[k].queue.written if name != "load")
+    moved = {name: ops.where(over, getattr(least, name), getattr(above, name)) for name in others}
+    most = least._replace(mark=mark, drop=drop, **moved)
     held = map_tree(lambda low, high: low + share * (high - low), least, most)
     return SteadySignal(held, ops.where(over, least.load, above.load), share)
 
@@ -360,7 +362,7 @@ def _steady_link(
     backlog = ops.where(over, top, above)
     near = jumps & (abs(backlog) < NEAR_EMPTY)
     backlog = ops.where(near, zero, backlog)
-    apart = _APART if link.queue.loads else 0.0
+    apart = _APART if link.queue.written else 0.0
     lower = ops.where(jumps, below - apart * (1 + abs(below)), backlog)
     upper = above + apart * (1 + abs(above))
     least = steady_signal(link, lower, start)
@@ -644,12 +646,11 @@ def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[Re
         if regimes[k] != Regime.JUMP:
             continue
         below, now = op.signals_below[k], op.emitted[k].signal
-        marks, drops = (
-            float(getattr(below, name)) != float(getattr(now, name)) for name in ("mark", "drop")
-        )
-        if marks and drops:
+        fields = (*ALWAYS, *link.queue.written)
+        moved = {k for k in fields if float(getattr(below, k)) != float(getattr(now, k))}
+        if moved >= {*ALWAYS}:
             continue
-        if not marks and not drops:
+        if moved <= {"load"}:
             if link.queue.loads:
                 regimes[k] = Regime.LOADED
                 continue
@@ -660,6 +661,6 @@ def resolved(net: Network, op: OperatingPoint) -> tuple[OperatingPoint, tuple[Re
             memory = memory_with_signal(link, op.backlogs[k], now, op.lost[k])
             if bool(memory.found):
                 laws[k] = memory.memory
-                moved = Regime.ADAPTED if bool(memory.sliding) else Regime.END
-                regimes[k] = Regime.STEADY if bool(memory.smooth) else moved
+                jumping = Regime.ADAPTED if bool(memory.sliding) else Regime.END
+                regimes[k] = Regime.STEADY if bool(memory.smooth) else jumping
     return op._replace(laws=tuple(laws)), tuple(regimes)

@@ -23,7 +23,7 @@ import numpy as np
 from fluidcc import ops
 from fluidcc.analysis.orbits import OrbitLaw, carried, law_of_orbits
 from fluidcc.analysis.sending import Reaction, Sending, share_taken
-from fluidcc.laws.law import Ack, Signal
+from fluidcc.laws.law import SIGNALS, Ack, Signal
 from fluidcc.ops import Num
 from fluidcc.programs import compiled, in_columns, machine_code, map_tree
 from fluidcc.scenario.network import Flows
@@ -66,8 +66,8 @@ class Population(NamedTuple):
 def why_no_population(flows: Flows) -> str:
     """Why the stationary law of a group is not known; empty if it is."""
     law = flows.window
-    if law.loads or flows.feedback.loads:
-        return f"{law.name} acts on the load factor"
+    if numbers := law.written or flows.feedback.written:
+        return f"{law.name} acts on the {SIGNALS[numbers[0]].name}"
     if law.states and carried(law) is None:
         return f"{law.name} remembers more than its last reaction"
     if law.is_paced:

@@ -21,7 +21,7 @@ import numpy as np
 
 from fluidcc import ops
 from fluidcc.analysis.bisection import find_zero
-from fluidcc.laws.law import Signal
+from fluidcc.laws.law import ALWAYS, Signal
 from fluidcc.laws.load_code import Exact
 from fluidcc.model.rates import (
     Sender,
@@ -259,7 +259,8 @@ def memory_with_signal(link: Link, backlog: Num, signal: Signal, lost: Num) -> H
 
     def off_by(x: Any) -> Num:
         given = signal_of(link, x, backlog, lost)
-        return given.mark - signal.mark + (given.drop - signal.drop)
+        fields = (*ALWAYS, *link.queue.written)
+        return sum(getattr(given, k) - getattr(signal, k) for k in fields)
 
     def residual(v: Num) -> Num:
         x = shape(v)
@@ -481,7 +482,7 @@ def steady_sender(
     window = ops.where(found == high, most, ops.exp(found))  # it grows up to its cap
     floor = law.min_window  # above 1 it is enforced; below, only timeouts slow a sender
     window = ops.where(floor > 1, ops.maximum(window, floor), window)
-    if flows.feedback.loads and law.loads:  # a load alone may drive windows to their floor
+    if flows.feedback.written and law.written:  # a number may drive windows to their floor
         floor = ops.log(law.min_window + none)
         unmarked = [
             WeightedSignal(c.share, per_flow(c.signal._replace(mark=0.0, drop=0.0), rtt))

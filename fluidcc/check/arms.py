@@ -20,7 +20,15 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from fluidcc import dual, ops
 from fluidcc.analysis.equilibrium import Equilibrium
-from fluidcc.laws.law import AbstractWindowLaw, Ack, Arrival, Law, queueing_delay
+from fluidcc.laws.law import (
+    WRITTEN,
+    AbstractWindowLaw,
+    Ack,
+    Arrival,
+    Law,
+    combine,
+    queueing_delay,
+)
 from fluidcc.packets.build import Simulation
 from fluidcc.packets.engine import records
 from fluidcc.packets.hooks import entry_points
@@ -179,10 +187,11 @@ def _at_rest(law: type[Law], eq: Equilibrium) -> Iterator[_Met]:
             yield _Met(link.queue, [v * one for v in leaves(op.laws[k])], event)
     for i, (flows, group) in enumerate(zip(net.flows, eq.flows.values(), strict=False)):
         if type(flows.window) is law:
-            load = max(float(op.signals[k].load) for k in flows.route)
+            met = combine(tuple(op.signals[k] for k in flows.route))
+            numbers = {name: float(getattr(met, name)) for name in WRITTEN}
             states = [np.ravel(v + 0.0 * group.window) for v in leaves(op.senders[i].law)]
             yield _Met(
-                flows.window, states, _ack(group.window, group.rtt, group.queueing_delay, load)
+                flows.window, states, _ack(group.window, group.rtt, group.queueing_delay, numbers)
             )
 
 
@@ -195,10 +204,13 @@ def _spread(like: np.ndarray) -> np.ndarray:
     return (np.arange(like.size) * (math.sqrt(5) - 1) / 2 % 1).reshape(like.shape)
 
 
-def _ack(window: Any, rtt: Any, delay: Any, load: Any) -> Ack:
+def _ack(window: Any, rtt: Any, delay: Any, written: dict[str, Any]) -> Ack:
     ones = np.ones_like(window)
     times = rtt / window, rtt * ones
-    return Ack(ones, *times, load * ones, 0.0 * ones, delay * ones, _spread(ones))
+    return Ack(
+        ones, *times, marked=0.0 * ones, delay=delay * ones, random=_spread(ones),
+        **{name: value * ones for name, value in written.items()},
+    )  # fmt: skip
 
 
 def _in_packets(law: type[Law], net: Network, until: float) -> Iterator[_Met]:
@@ -223,30 +235,32 @@ def _in_packets(law: type[Law], net: Network, until: float) -> Iterator[_Met]:
             members = np.concatenate(simulation.plan.members(g))
             numbers = np.array([s[members] for s in senders])  # (times, flows, numbers)
             delay = waits[:, list(flows.route)].sum(axis=1)[:, None] + 0.0 * numbers[..., 0]
-            rtt, load, states = numbers[..., 0], numbers[..., 1], np.moveaxis(numbers, -1, 0)[2:]
-            event = _ack(
-                np.ravel(states[0]), np.ravel(rtt + delay), np.ravel(delay), np.ravel(load)
-            )
+            rtt, *others = np.moveaxis(numbers, -1, 0)
+            states = others[len(WRITTEN) :]
+            found = {name: np.ravel(v) for name, v in zip(WRITTEN, others, strict=False)}
+            event = _ack(np.ravel(states[0]), np.ravel(rtt + delay), np.ravel(delay), found)
             yield _Met(flows.window, [np.ravel(v) for v in states], event)
 
 
 def _sample(simulation: Simulation, until: float) -> Iterator[tuple]:
     """Queues (ports,) of a run, memories of the queue laws, and of the senders (flows, numbers):
-    propagation, load, window and memory.
+    propagation, numbers from packets, window and memory.
     """
     advance, _ = entry_points()
     flows = simulation.flows
-    sizes = [int(simulation.groups[g]["states"]) for g in flows["group"]]
+    groups = simulation.groups[flows["group"]]
+    sizes = [int(n) for n in groups["states"] + groups["written"]]
     memory = [(ctypes.c_double * n).from_address(int(a)) if n else ()
               for n, a in zip(sizes, flows["memory"], strict=True)]  # fmt: skip
-    widest = max(sizes, default=0)
+    states, first = groups["states"], 2 + len(WRITTEN)
+    widest = max(states, default=0)
     for time in np.arange(0.0, until, _PERIOD):
         while advance(simulation.address, float(time), SLICE) == records.MORE:
             pass
-        own = np.zeros((len(flows), 3 + widest))
-        own[:, 0], own[:, 1] = flows["propagation"], flows["load"]
-        own[:, 2] = np.maximum(flows["window"], 1.0)
-        for row, numbers in zip(own, memory, strict=True):
-            row[3 : 3 + len(numbers)] = numbers
+        own = np.zeros((len(flows), first + widest))
+        own[:, 0], own[:, first - 1] = flows["propagation"], np.maximum(flows["window"], 1.0)
+        for row, count, numbers in zip(own, states, memory, strict=True):
+            row[first : first + count] = numbers[:count]
+            row[1 : 1 + len(numbers) - count] = numbers[count:]
         queues = simulation.ports["count"].astype(float)
         yield queues, [np.array(s) for s in simulation.law_states], own

@@ -201,7 +201,10 @@ def network_with(law: type[Law], kind: str) -> Network:
 
     net, changes = loads(BASE), {_paths_of(kind): law.name}
     signals = [f for name in ("reads", "emits", "carries") for f in getattr(law, name, ())]
-    if "load" in signals or kind == "estimator":
+    if "spacing" in signals:
+        changes = {"flow.window.law": "rcp", "link.queue.law": "rcp",
+                   "flow.feedback": "explicit"} | changes  # fmt: skip
+    elif "load" in signals or kind == "estimator":
         changes = {"flow.window.law": "bmcc", "link.queue.law": "load_factor",
                    "flow.feedback": "load_factor"} | changes  # fmt: skip
     return replace(net, changes, where="the network of check-law")
@@ -384,7 +387,7 @@ def _unheld(eq: Equilibrium) -> Iterator[str]:
     for (name, group), flows in zip(eq.flows.items(), eq.net.flows, strict=False):
         use = max(eq.links[eq.net.link_names[k]].utilization for k in flows.route)
         capped = np.max(group.window) > 0.999 * float(flows.window.max_window)
-        heard = np.max(group.mark_probability) > _NO_SIGNAL or flows.window.loads
+        heard = np.max(group.mark_probability) > _NO_SIGNAL or flows.window.written
         if use < _IDLE and not (capped or heard or flows.traffic.starts):
             yield (
                 f"flows.{name} have data without end, yet leave a link at a utilization of "

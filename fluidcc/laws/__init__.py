@@ -29,6 +29,7 @@ from fluidcc.laws.window.hystart import AbstractHyStart as AbstractHyStart
 
 if TYPE_CHECKING:
     from fluidcc.laws.feedback.backward import Backward as Backward
+    from fluidcc.laws.feedback.explicit import Explicit as Explicit
     from fluidcc.laws.feedback.load_factor import LoadFactorFeedback as LoadFactorFeedback
     from fluidcc.laws.feedback.loss import Loss as Loss
     from fluidcc.laws.feedback.mark_front import MarkFront as MarkFront
@@ -53,9 +54,11 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.pi import PI as PI
     from fluidcc.laws.queue.pi2 import PI2 as PI2
     from fluidcc.laws.queue.pie import PIE as PIE
+    from fluidcc.laws.queue.rcp import RateControl as RateControl
     from fluidcc.laws.queue.red import RED as RED
     from fluidcc.laws.queue.rem import REM as REM
     from fluidcc.laws.queue.step import Step as Step
+    from fluidcc.laws.queue.telemetry import Telemetry as Telemetry
     from fluidcc.laws.queue.threshold import Threshold as Threshold
     from fluidcc.laws.reaction import PFTK as PFTK
     from fluidcc.laws.reaction import HalveOnly as HalveOnly
@@ -83,6 +86,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.ecn_mod import ECNMod as ECNMod
     from fluidcc.laws.window.fast import FAST as FAST
     from fluidcc.laws.window.highspeed import HighSpeed as HighSpeed
+    from fluidcc.laws.window.hpcc import HPCC as HPCC
     from fluidcc.laws.window.htcp import HTCP as HTCP
     from fluidcc.laws.window.illinois import Illinois as Illinois
     from fluidcc.laws.window.ledbat import LEDBAT as LEDBAT
@@ -90,11 +94,13 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.newreno import NewReno as NewReno
     from fluidcc.laws.window.polynomial import Polynomial as Polynomial
     from fluidcc.laws.window.prague import Prague as Prague
+    from fluidcc.laws.window.rcp import RCP as RCP
     from fluidcc.laws.window.reno import Reno as Reno
     from fluidcc.laws.window.sack import SACK as SACK
     from fluidcc.laws.window.scalable import Scalable as Scalable
     from fluidcc.laws.window.swift import Swift as Swift
     from fluidcc.laws.window.timely import TIMELY as TIMELY
+    from fluidcc.laws.window.vcp import VCP as VCP
     from fluidcc.laws.window.vegas import Vegas as Vegas
     from fluidcc.laws.window.westwood import Westwood as Westwood
 

@@ -40,6 +40,7 @@ class Signal(NamedTuple):
     drop: Num = 0.0
     load: Num = 0.0
     delay: Num = 0.0
+    spacing: Num = 0.0
 
     @property
     def either(self) -> Num:
@@ -53,6 +54,7 @@ class SignalField(NamedTuple):
     `combine` takes the value of the links before, first 0.0, and that of the next one. `usual` is
     a moderate number. A field with `measure`, of queue [packet] and capacity [packet/s], comes from
     no law: the acknowledged packet measured it as it entered each queue, whatever the feedback.
+    Fields of neither kind are numbers in packets (`WRITTEN`), which combine by their maximum.
     """
 
     name: str
@@ -90,9 +92,23 @@ SIGNALS: Mapping[str, SignalField] = MappingProxyType(
             0.01,
             measure=queueing_delay,
         ),
+        "spacing": SignalField(
+            "time between packets", r"\varsigma", "s", Interval("[0, inf)"), ops.maximum, 0.01
+        ),
     }
 )
 """The fields of `Signal` by name."""
+
+ALWAYS = ("mark", "drop")
+"""Fields of signals that every link has: a full buffer drops."""
+
+WRITTEN = tuple(k for k, field in SIGNALS.items() if k not in ALWAYS and field.measure is None)
+"""Fields of signals that links write into packets as numbers, each the largest on the path."""
+
+
+def _written(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """Those fields of signals that links write into packets."""
+    return tuple(name for name in WRITTEN if name in fields)
 
 
 def combine(signals: tuple[Signal, ...]) -> Signal:
@@ -162,6 +178,7 @@ class Ack(NamedTuple):
     lost: Num = 0.0  # packets found lost since this packet was sent
     flight: Num = 0.0  # packets sent and neither acknowledged nor found lost
     random: Num | None = None  # in [0, 1), for rules that the law `draws` for; None for their mean
+    spacing: Num = 0.0  # s, least time between packets that the links on the path allow
 
 
 class Measure(NamedTuple):
@@ -329,6 +346,11 @@ class AbstractWindowLaw(AbstractRemembering):
         own = (MEASURES[name].signal if name in MEASURES else name for name in self.reads)
         return tuple(filter(None, dict.fromkeys(own)))
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Fields of the signal that the rules act on as numbers in packets."""
+        return _written(self.reads)
+
     def start(self, w: Num) -> State:
         """State with window `w`; by default each declared number where `state` has it begin.
 
@@ -457,6 +479,11 @@ class AbstractQueueLaw(AbstractRemembering):
     def loads(self) -> bool:
         """Whether the signal has a load factor."""
         return "load" in self.emits
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Fields of the signal that the link writes into packets as numbers."""
+        return _written(self.emits)
 
     @property
     def limits(self) -> tuple[State, State] | None:
@@ -647,6 +674,11 @@ class AbstractFeedback(Law):
     def loads(self) -> bool:
         """Whether the window law receives the load factor."""
         return "load" in self.carries
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Fields of the signal that the window law receives as numbers in packets."""
+        return _written(self.carries)
 
     @property
     def on_data(self) -> bool:

@@ -49,18 +49,18 @@ _ELSEWHERE = (
 )
 _NOTEBOOK = "ipykernel"
 
+_KNOWN: Any = {name: field.usual for name, field in SIGNALS.items() if name in Ack._fields}
 _ARGUMENTS: dict[str, Any] = {
     "w": 8.0, "queue": 40.0, "average": 40.0, "offered": 1000.0, "capacity": 1250.0,
     "buffer": 100.0, "gap": 2.0, "p": 0.3, "mark": 0.3, "marked": 0.3, "load": 0.9,
     "estimate": 0.8, "hashed": 0.5, "rtt": 0.1,
     "ack": Ack(
-        1.0, 0.0, 0.1, load=0.9, marked=0.3, delay=0.01, propagation=0.09, one_way=0.01,
-        least_rtt=0.09, greatest_rtt=0.12, acked=50.0, rate=500.0, lost=1.0, flight=50.0,
-        random=0.7,
+        1.0, 0.0, 0.1, marked=0.3, propagation=0.09, one_way=0.01, least_rtt=0.09,
+        greatest_rtt=0.12, acked=50.0, rate=500.0, lost=1.0, flight=50.0, random=0.7, **_KNOWN,
     ),
     "seen": Arrival(1.0, 0.0, 40.0, 1250.0, buffer=100.0, random=0.7),
     "since": Since(0.05, 0.1, 0.0),
-    "signal": Signal(0.3, 0.3, 0.9, 0.01),
+    "signal": Signal(**{name: field.usual for name, field in SIGNALS.items()}),
     "trip": PathTimes(0.1, 0.02, 0.01, 0.07),
 }  # fmt: skip
 """Moderate numbers for the arguments of rules, by the names that the abstract classes have."""

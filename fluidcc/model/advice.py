@@ -157,8 +157,10 @@ def _of_flows(flows: Flows, route: dict[str, Link], fluid: bool) -> Iterator[str
             f"code{lowest}, and grows until a mark or a loss"
         )
     for name, queue in routers.items():
-        yield from _unlike(window, queue, ("t_p",), f"{queue.name} of links.{name}")
-    yield from _unlike(window, flows.estimator, tuple(infos(window)), flows.estimator.name)
+        yield from _unlike(window, queue, ("t_p", "base"), f"{queue.name} of links.{name}")
+    estimated = infos(flows.estimator)
+    shared = tuple(name for name in infos(window) if name in estimated)
+    yield from _unlike(window, flows.estimator, shared, flows.estimator.name)
 
 
 def _unlike(law: Law, other: Law, names: tuple[str, ...], label: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.laws.law import SIGNALS, MarkingPoint, PathTimes, Signal, queueing_delay
+from fluidcc.laws.law import ALWAYS, SIGNALS, MarkingPoint, PathTimes, Signal, queueing_delay
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree
 from fluidcc.scenario.network import (
@@ -72,13 +72,10 @@ class Outputs(NamedTuple):
     paces: tuple  # per link: C/(C + q'), packets acknowledged or missed per packet entered
 
 
-_ALWAYS = ("mark", "drop")  # fields of signals that every link has: a full buffer drops
-
-
 def signal_fields(net: Network, k: int) -> tuple[str, ...]:
     """Fields of link k's signal: those its law emits, and measured ones that flows use."""
     received = {name for flows in net.flows if k in flows.route for name in flows.window.signals}
-    emitted = {*_ALWAYS, *net.links[k].queue.emits}
+    emitted = {*ALWAYS, *net.links[k].queue.emits}
     return tuple(
         name for name, field in SIGNALS.items() if name in (received if field.measure else emitted)
     )
@@ -86,7 +83,7 @@ def signal_fields(net: Network, k: int) -> tuple[str, ...]:
 
 def fields_heard(net: Network, flows: Flows, k: int) -> tuple[str, ...]:
     """Fields of link k's signal that a group of flows receives."""
-    carried, measured = (*_ALWAYS, *flows.feedback.carries), flows.window.signals
+    carried, measured = (*ALWAYS, *flows.feedback.carries), flows.window.signals
     return tuple(
         name
         for name in signal_fields(net, k)
@@ -306,7 +303,7 @@ def ages_along(net: Network, delays: list[PathDelays]) -> DelayedInputs:
 
         return tuple(full(f, w) for f, w in zip(net.flows, delays, strict=True))
 
-    def signal_ages(age: Num, fields: tuple[str, ...] = _ALWAYS, entered: Num = 0.0) -> Signal:
+    def signal_ages(age: Num, fields: tuple[str, ...] = ALWAYS, entered: Num = 0.0) -> Signal:
         ages = (entered if field.measure else age for field in SIGNALS.values())
         return only(Signal(*ages), fields)
 
@@ -360,7 +357,7 @@ def output_indices(net: Network) -> DelayedInputs:
 
     def before(flows: Flows) -> tuple[tuple[Passed, ...], ...]:
         met = [
-            for_each_trip(flows, Passed(only(signals[k], _ALWAYS), paces[k])) for k in flows.route
+            for_each_trip(flows, Passed(only(signals[k], ALWAYS), paces[k])) for k in flows.route
         ]
         return tuple(tuple(met[:j]) for j in range(len(met)))
 

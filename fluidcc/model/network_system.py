@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde.system import Events, System
 from fluidcc.executables import compile_once
-from fluidcc.laws.law import SIGNALS, Signal
+from fluidcc.laws.law import SIGNALS, WRITTEN, AbstractQueueLaw, Signal
 from fluidcc.model.delays import (
     DelayedInputs,
     Outputs,
@@ -153,13 +153,22 @@ def _blank(treedef: Any, shapes: tuple) -> tuple[State, Outputs]:
     return y, make_outputs(net, rates, signals, none)
 
 
+def _is_held(law: AbstractQueueLaw, name: str) -> bool:
+    """Whether a field of a law's signal changes at ticks alone: what a law with ticks writes into
+    packets does, and `mark` if `zero_order_hold` says so.
+    """
+    if name in WRITTEN:
+        return law.period() is not None
+    return name == "mark" and law.zero_order_hold
+
+
 def _held_columns(net: Network) -> tuple[int, ...]:
     """Columns of the outputs that change at ticks alone (zero-order hold)."""
     return tuple(
         index
         for link, signal in zip(net.links, output_index(net).signals, strict=True)
         for name, index in signal._asdict().items()
-        if index is not None and (name == "load" or (name == "mark" and link.queue.zero_order_hold))
+        if index is not None and _is_held(link.queue, name)
     )
 
 

@@ -234,7 +234,7 @@ class Simulation:
             spread=longest - shortest,
             timer=timer,
             waits=law.waits,
-            loads=law.loads,
+            written=bool(law.written),
             link=k,
             marks_transmitted=late,
             key=stream_key(self.seed, "queue", k + (j << 32)),
@@ -261,9 +261,11 @@ class Simulation:
         for kind, own in hooks.items():
             fields |= own.addresses | {f"{kind}_block": self._array(own.block)}
         recovery = law.recovery if options.recovery == "law" else options.recovery
+        numbers = r.NUMBERS if flows.feedback.written else 0
         return fields | {
-            "memory": self._array(np.array(memory, dtype=np.float64)),
+            "memory": self._array(np.array([*memory, *[0.0] * numbers], dtype=np.float64)),
             "states": len(memory),
+            "written": numbers,
             "receiver_window": min(group.max_window, 1e9),
             "rate_based": law.rate_based,
             "measures": bool({*law.reads} & {*MEASURES}),
@@ -318,6 +320,8 @@ class Simulation:
         memory = np.tile(memory, (len(own), 1))
         if self._initial is not None and g in self._initial.memories:
             memory = self._initial.memories[g].copy()
+        if group.flows.feedback.written:
+            memory = np.pad(memory, ((0, 0), (0, r.NUMBERS)))
         starts = np.array([self.plan.flows[k].start[:2] for k in own], float).reshape(-1, 2)
         low, high = starts.T
         draw = uniform(stream_key(self.seed, "start", own.astype(np.uint64)))
@@ -367,7 +371,8 @@ class Simulation:
         ring = 2 ** np.ceil(np.log2(min(max(windows), 2 * path * scale) + 64))
         sack = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
         blocks = (sack > 0) * r.BLOCKS * r.BLOCK_RECORD.itemsize
-        needed = pool * (r.PACKET_RECORD.itemsize + blocks)
+        numbers = 8 * r.NUMBERS * self._numbered()
+        needed = pool * (r.PACKET_RECORD.itemsize + blocks + numbers)
         needed += ring * (len(windows) + sack * r.INDEX_RECORD.itemsize)
         if not needed <= _MOST_BYTES:
             raise PacketError(
@@ -379,6 +384,10 @@ class Simulation:
             raise PacketError(str(error)) from None
         self.close = weakref.finalize(self, _memory.give, needed)
         return int(pool), int(ring)
+
+    def _numbered(self) -> bool:
+        """Whether packets have room for the numbers that links write."""
+        return bool(self.ports["written"].any() or self.groups["written"].any())
 
     def _simulation(self, pool: int, ring: int) -> np.ndarray:
         """The record that holds the addresses and numbers of all others."""
@@ -424,6 +433,7 @@ class Simulation:
             "routes": routes.table,
             "quenches": routes.quenches,
             "ring": np.zeros(flows * ring, np.uint8),
+            "numbers": np.zeros(self._numbered() * pool * r.NUMBERS),
             "ack_blocks": np.zeros(blocks * pool, r.BLOCK_RECORD),
             "receiver_blocks": np.zeros(blocks * flows, r.BLOCK_RECORD),
             "crosses": _records(r.CROSS_RECORD, background.crosses),

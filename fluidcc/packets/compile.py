@@ -11,6 +11,7 @@ import sympy as sp
 
 from fluidcc.laws.law import (
     SYMBOLS,
+    WRITTEN,
     AbstractEstimator,
     AbstractQueueLaw,
     AbstractWindowLaw,
@@ -110,8 +111,7 @@ def _write_queue(law: AbstractQueueLaw) -> str:
     single = {k: _one(e, count) for k, e in after.items()}
     own = Signal(*signal.results)
     signals = {r.Q_MARK: own.mark, r.Q_DROP: own.drop, r.Q_CHANCE: chance.results[0]}
-    if law.loads:
-        signals[r.Q_LOAD] = own.load
+    signals |= {r.Q_WRITTEN + WRITTEN.index(k): getattr(own, k) for k in law.written}
     if not update.state and all(e.is_zero for e in signals.values()):
         return ""
     written = _lines({k: _one(e, count) for k, e in signals.items()}, slots)

@@ -6,7 +6,14 @@ from typing import Any
 import sympy as sp
 
 from fluidcc.arrays import jax
-from fluidcc.laws.law import MEASURES, AbstractQueueLaw, AbstractWindowLaw, Signal
+from fluidcc.laws.law import (
+    ALWAYS,
+    MEASURES,
+    SIGNALS,
+    AbstractQueueLaw,
+    AbstractWindowLaw,
+    Signal,
+)
 from fluidcc.laws.symbolic import in_powers, latex_period, print_latex, state_symbols, with_symbols
 from fluidcc.model.fluid import as_fluid
 from fluidcc.model.rates import (
@@ -60,9 +67,10 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
 
     `x_d` is the rate of the packets acknowledged now, `p_d` the probability that they were marked
     (`l_d`: lost, for flows without ECN), `f_d` the load factor, `delta_d` the queueing delay that
-    they met, `R` the round trip; `rates` as in `Network`. Further states: `s` the share in slow
-    start, `a` the share that is active, `hat f` the estimated load factor; `x` is the rate sent if
-    that is not W/R. Left-hand sides with a Delta jump at the ticks of the window law.
+    they met, `varsigma_d` the time between packets that links allow, `R` the round trip; `rates`
+    as in `Network`. Further states: `s` the share in slow start, `a` the share that is active,
+    `hat f` the estimated load factor; `x` is the rate sent if that is not W/R. Left-hand sides with
+    a Delta jump at the ticks of the window law.
     """
     rtt, acks, lost = _positive("R"), _positive("x_d"), _positive("l_d")
     closed_form = flows.loss.window(lost, rtt)
@@ -71,10 +79,10 @@ def sender_equations(flows: Flows, rates: str) -> dict[str, sp.Expr]:
     propagation = _positive(MEASURES["propagation"].symbol)
     bare = dataclasses.replace(flows, window=with_symbols(flows.window), rtt=propagation)
     marks = flows.feedback.interpret(Signal(mark=1, drop=0)).mark != 0
-    load = _positive("f_d") if flows.feedback.loads else 0
-    delay = _positive(r"\delta_d") if "delay" in flows.window.signals else 0
+    heard = (*flows.feedback.written, *(k for k in flows.window.signals if SIGNALS[k].measure))
+    known = {k: _positive(rf"{SIGNALS[k].symbol}_d") for k in heard}
     mark, drop = (_positive("p_d"), 0) if marks else (0, lost)
-    signal = Signal(mark, drop, load, delay)
+    signal = Signal(mark, drop)._replace(**known)
     law = state_symbols(bare.window)
     window = bare.window.window(law)
     s = Sender(
@@ -100,7 +108,7 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
 
     The changes of its memory per second and its jumps at ticks (Delta), and the probabilities
     `p` to mark and `l` to drop a packet that finds the queue `q`, at arrivals `Y` and link rate
-    `C`; `f` is the load factor that it signals.
+    `C`; `f` is the load factor that it signals, `varsigma` the time between packets.
     """
     law = with_symbols(link.queue)
     queue, arrivals, capacity = _positive("q"), _positive("Y"), _positive("C")
@@ -112,7 +120,7 @@ def queue_equations(link: Link) -> dict[str, sp.Expr]:
         idle = bare.arrival(1, 1 / arrivals, sp.Symbol("q", nonnegative=True))  # it may be 0
         out |= _by_name(state, law.on_tick(state, idle), r"\Delta")
     signal = law.signal(state, seen)
-    outputs = {"p": signal.mark, "l": signal.drop} | ({"f": signal.load} if law.loads else {})
+    outputs = {SIGNALS[k].symbol: getattr(signal, k) for k in (*ALWAYS, *law.written)}
     read = {left: readable(right) for left, right in outputs.items()}
     return out | {left: right for left, right in read.items() if str(right) != left}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.law import AbstractFeedback, MarkingPoint, Signal
+from fluidcc.laws.law import SIGNALS, AbstractFeedback, MarkingPoint, Signal
 from fluidcc.laws.marking import Coupled, EqualWindow
 from fluidcc.laws.parameters import Info, Interval, infos
 from fluidcc.laws.registry import LAWS
@@ -477,10 +477,13 @@ def _needs_of_feedback(values: Mapping[str, Any]) -> Iterator[_Need]:
     grow = f'"all", as {feedback.name} marks no acknowledgement'
     yield growth == "all" or not feedback.quench, "window.growth", grow, got(growth)
     if window is not None:
-        load = f'"load_factor", as {window.name} acts on the load factor'
-        yield feedback.loads or not window.loads, "feedback", load, name
-        mark = f"one with marks or losses, as {window.name} knows no load factor"
-        yield window.loads or not feedback.loads, "feedback", mark, name
+        lacking = [k for k in window.written if k not in feedback.written]
+        carrier = "load_factor" if lacking == ["load"] else "explicit"
+        acts = " and ".join(f"the {SIGNALS[k].name}" for k in lacking)
+        yield not lacking, "feedback", f'"{carrier}", as {window.name} acts on {acts}', name
+        unread = "".join(f" {SIGNALS[k].name}" for k in feedback.written[:1])
+        mark = f"one with marks or losses, as {window.name} knows no{unread}"
+        yield bool(window.written) or not unread, "feedback", mark, name
     exact = f'"exact", as {feedback.name} tells no load factor'
     yield feedback.loads or not estimator.remembers, "estimator", exact, got(estimator.name)
 

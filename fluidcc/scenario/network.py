@@ -545,7 +545,8 @@ def repeated(flows: Flows, echo: str = "law") -> bool:
     """
     if echo != "law":
         return echo == "sticky"
-    by_packet = flows.feedback.loads or not isinstance(flows.window.rounds(Ack(1.0, 0.0, 1.0)), int)
+    one_round = isinstance(flows.window.rounds(Ack(1.0, 0.0, 1.0)), int)
+    by_packet = flows.feedback.written or not one_round
     return _waits_for_new_data(flows.reaction) and not (
         by_packet or _learns_from_marks(flows.window)
     )

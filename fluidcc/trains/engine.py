@@ -7,7 +7,7 @@ import numpy as np
 
 from fluidcc.arrays import jnp, lax
 from fluidcc.executables import compile_once
-from fluidcc.laws.law import MarkingPoint
+from fluidcc.laws.law import SIGNALS, MarkingPoint
 from fluidcc.trains import links, senders
 from fluidcc.trains.files import advance_files
 from fluidcc.trains.layout import (
@@ -141,7 +141,8 @@ class _Step:
         path = self.back_to(kind, p, end, len(kind.route))
         zero = jnp.zeros_like(s.sent)
         train = self.train(kind, path.sent)
-        marks, quenched, load, spared = zero, zero, zero, 1.0 + zero
+        marks, quenched, spared = zero, zero, 1.0 + zero
+        written = dict.fromkeys(kind.written, zero)
         for hop, link in enumerate(kind.route):
             port = record.ports[link]
             where = kind.offsets[hop], kind.count
@@ -158,14 +159,17 @@ class _Step:
                 quenched = quenched + jnp.ceil(
                     read_flows(port.lost, event_row(told), *where) - 1e-6
                 )
-            if kind.loads and port.load.shape[0]:
-                load = jnp.maximum(load, read(port.load, event_row(path.came[hop])))
+            met = path.left if self.shape.ports[link].departs else path.came
+            for name, ring in zip(self.shape.ports[link].written, port.written, strict=True):
+                if name in written:
+                    number = read(ring, event_row(met[hop]))
+                    written[name] = SIGNALS[name].combine(written[name], number)
             if kind.marking_point is MarkingPoint.REVERSE and port.chance.shape[0]:
                 spared = spared * (1 - read(port.chance, jnp.floor(told)))
         heard = senders.Heard(
             known=jnp.maximum(train.passed(), s.known),
             lost=jnp.maximum(self.lost(kind, path, train) + zero, s.lost),
-            marks=marks, quenched=quenched, load=load,
+            marks=marks, quenched=quenched, written=written,
             rtt=jnp.maximum((self.now() - path.sent) * step + zero, p.trip),
             modified=1 - spared,
         )  # fmt: skip

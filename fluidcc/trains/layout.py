@@ -64,6 +64,7 @@ class Kind:
     capable: bool  # packets are marked rather than dropped
     quench: bool
     loads: bool
+    written: tuple[str, ...]  # numbers in packets that senders receive
     mapped: bool  # has a marking probability of its own
     sticky: bool  # echoes are repeated until confirmed
     grow_on_echo: bool
@@ -99,7 +100,7 @@ class Port:
     lossy: bool  # loses packets at random
     signals: bool  # its law marks or drops
     departs: bool  # its law decides as packets leave
-    loads: bool
+    written: tuple[str, ...]  # numbers that it writes into packets
     second: bool  # voice has a queue of its own
     counted: bool  # small packets make numbers differ from work
     rewrites: bool  # its router rewrites ACKs
@@ -321,6 +322,7 @@ def _kind(
         capable=group.ecn_capable,
         quench=flows.feedback.quench,
         loads=flows.feedback.loads,
+        written=flows.feedback.written,
         mapped=not isinstance(flows.marking, Plain),
         sticky=group.ecn_echo and repeated(flows, options.echo),
         grow_on_echo=options.grow_on_echo,
@@ -451,7 +453,7 @@ def _port(
         lossy=link.random_loss is not None,
         signals=flows > 0 and (link.beside is not None or not says_nothing(law, buffer)),
         departs=departs,
-        loads=law.loads,
+        written=law.written,
         second=link.voice is not None and link.voice.discipline == "wfq",
         counted=counted,
         rewrites=rewrites,

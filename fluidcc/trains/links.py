@@ -387,9 +387,11 @@ def pass_through(
         s, leaving = _judge_leaving(port, numbers, before, s, record, k, step, u)
     if port.signals or port.finite or port.lossy:
         record = record._replace(lost=write(record.lost, k, last(record.lost, k) + cut))
-    if port.loads:
-        told = _say(numbers, s, s.accepted - s.served, step).load + 0.0 * queue
-        record = record._replace(load=write(record.load, k, told))
+    if port.written:
+        said = _say(numbers, s, s.accepted - s.served, step)
+        rings = zip(port.written, record.written, strict=True)
+        rings = (write(ring, k, getattr(said, name) + 0.0 * queue) for name, ring in rings)
+        record = record._replace(written=tuple(rings))
     present = s.numbers - jnp.floor(s.left + _WHOLE)
     waits = jnp.maximum(present - 1.0, 0.0)
     s = s._replace(

@@ -6,7 +6,7 @@ Arrays are (n, B). What is heard lies on the path of the packets backwards: `Hea
 from typing import Any, NamedTuple
 
 from fluidcc.arrays import jnp
-from fluidcc.laws.law import Ack, MarkingPoint, Since
+from fluidcc.laws.law import WRITTEN, Ack, MarkingPoint, Since
 from fluidcc.programs import leaves, map_tree
 from fluidcc.trains.layout import Kind, KindNumbers
 from fluidcc.trains.state import NEVER, SenderState
@@ -24,7 +24,7 @@ class Heard(NamedTuple):
     lost: Array  # those lost
     marks: Array  # since the start
     quenched: Array  # losses known by quenches, since the start
-    load: Array
+    written: dict[str, Array]  # numbers in packets
     rtt: Array  # s
     modified: Array  # probability that an ACK of now was rewritten
 
@@ -68,7 +68,8 @@ class _Response:
         self.after = heard.known > s.recover  # packets sent after the last reaction are known of
         self.quiet, self.spoke = s.quiet + step, self.acks > 0
         self.rtt = heard.rtt + self.zero
-        self.load, estimate = _loads(kind, p, s, heard, self.acks, self.marks, u)
+        load, estimate = _loads(kind, p, s, heard, self.acks, self.marks, u)
+        self.written = heard.written | ({"load": load} if kind.loads else {})
         permitted, fraction = _permit(kind, p, s, heard, self.acks, u)
         self.place = u[-kind.count :]  # of a loss among what is heard, for files
         extremes = self._extremes() if kind.measures else ()
@@ -92,9 +93,11 @@ class _Response:
         """Acknowledgements as the rules see them."""
         elapsed = jnp.where(self.spoke, self.quiet, 0.0)
         delay = jnp.maximum(self.rtt - self.p.trip, 0.0)
-        trip = self.p.trip + self.zero
-        load = self.load + self.zero
-        ack = Ack(count, elapsed, self.rtt, load, marked, delay, trip, delay)
+        numbers = {name: self.written.get(name, 0.0) + self.zero for name in WRITTEN}
+        ack = Ack(
+            count, elapsed, self.rtt, marked=marked, delay=delay, one_way=delay,
+            propagation=self.p.trip + self.zero, **numbers,
+        )  # fmt: skip
         if not self.s.extremes:
             return ack
         now, before = self.s.extremes[:2], self.s.extremes[2:4]
@@ -390,7 +393,7 @@ def _loads(
     """The load factor that a sender knows, and the receiver's estimate."""
     if not kind.loads:
         return jnp.zeros_like(s.sent), s.estimate
-    load = heard.load + jnp.zeros_like(s.sent)
+    load = heard.written["load"] + jnp.zeros_like(s.sent)
     if not kind.decodes:
         return load, jnp.where(acks > 0, load, s.estimate)
     estimate = s.estimate

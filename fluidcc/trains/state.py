@@ -122,7 +122,7 @@ class PortRecord(NamedTuple):
     accepted: Array  # (L, B) packets
     place: Array  # (L, B) time at which the packet that leaves now came
     number: Array  # (L, B) packets by number rather than by work; (0, B) if that is the same
-    load: Array  # (L, B) load factor that senders hear; (0, B) if there is none
+    written: tuple[Array, ...]  # (L, B) each of the numbers that it writes into packets
     chance: Array  # (L, B) probability of a signal to ACKs that pass; (0, B) if none is rewritten
     lost: Array  # (L, N, B) of each flow, packets
     marks: Array  # (L, N, B) of each flow
@@ -236,7 +236,7 @@ def _first_record(shape: Any, lanes: int) -> Record:
             accepted=zeros,
             place=before,
             number=zeros if p.counted else zeros[:0],
-            load=zeros if p.loads else zeros[:0],
+            written=(zeros,) * len(p.written),
             chance=zeros if p.rewrites else zeros[:0],
             lost=np.zeros((rows if p.signals or p.finite or p.lossy else 0, p.flows, lanes)),
             marks=np.zeros((rows if p.signals else 0, p.flows, lanes)),

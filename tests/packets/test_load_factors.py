@@ -18,7 +18,7 @@ class KnownLoad(laws.AbstractQueueLaw):
 
     name: ClassVar[str] = "known_load"
     source: ClassVar[str] = "test"
-    loads: ClassVar[bool] = True
+    emits: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")
     f: float = laws.param(0.5, "f", unit="1", doc="load factor", within="[0, inf)")
     p: float = laws.param(0.0, "p", unit="1", doc="probability", within="[0, 1]")
 

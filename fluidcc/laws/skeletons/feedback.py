@@ -10,4 +10,4 @@ class MyLaw(AbstractFeedback):
     source = "author (year), equation"
     marking_point = MarkingPoint.DEPARTURE  # or ENTRY, TRANSMITTED, REVERSE
     quench = False  # True: the router itself notifies the sender
-    carries = ("mark", "drop")  # the signals that senders receive; "load" is the third
+    carries = ("mark", "drop")  # the signals that senders receive; "load", "spacing" are others

@@ -7,7 +7,6 @@ from fluidcc.laws.law import AbstractWindowLaw, Ack, State
 from fluidcc.laws.parameters import check_order, param
 from fluidcc.ops import Num
 
-
 _UNLIMITED = 1e6  # times a window in a round trip
 
 

@@ -26,7 +26,7 @@ def _decode(group, estimate, hash_value, load):
 
 
 @part(records="flow group receiver packet")
-def decode_load(s, flow, group, receiver, packet):
+def decode_load(s, flow, group, receiver, packet, index):
     """Update the estimated load factor by a data packet, and write it into the ACK.
 
     The rule asks no more of the load than whether the hash is below it. A (11) mark of any router
@@ -34,15 +34,24 @@ def decode_load(s, flow, group, receiver, packet):
     largest load counts from the next packet on: the sender reacts to the mark itself by the
     estimate before it.
     """
+    load = r.number_at(s.numbers, r.NUMBERS * index + r.LOAD)
     if packet.flags & r.ECT:
         marked = packet.flags & r.CE
         hash_value = 1.0 if marked else hashed(flow.hash_key, packet.identity)
-        receiver.estimate = _decode(group, receiver.estimate, hash_value, packet.load)
-        packet.load = receiver.estimate
+        receiver.estimate = _decode(group, receiver.estimate, hash_value, load.value)
+        load.value = receiver.estimate
         if marked and group.marks_tell_load == 1:
             receiver.estimate = _decode(group, receiver.estimate, hash_value, r.NEVER)
     else:
-        packet.load = receiver.estimate
+        load.value = receiver.estimate
+
+
+@part(records="flow group")
+def take_numbers(s, flow, group, index):
+    """Keep the numbers in a packet, behind the flow's memory of its law."""
+    for k in range(group.written):
+        number = r.number_at(s.numbers, r.NUMBERS * index + k)
+        r.number_at(flow.memory, group.states + k).value = number.value
 
 
 @compiled
@@ -141,7 +150,7 @@ def receive(s, index, start, spent):
         _reassemble(s, receiver, packet.flow, sequence)
         echo = _ece_flag(receiver, group, packet.flags)
         if group.loads == 1:
-            decode_load(s, flow, group, receiver, packet)
+            decode_load(s, flow, group, receiver, packet, index)
         packet.sequence = receiver.expected - 1
     packet.flags = r.ACK
     if echo == 1 and group.ecn_echo == 1:
@@ -274,8 +283,8 @@ def receive_ack(s, index):
     _measure(s, flow, group, packet)
     if group.measures == 1:
         sending.measure(s, flow, group, index)
-    if group.loads == 1:
-        flow.load = packet.load
+    if group.written > 0:
+        take_numbers(s, flow, group, index)
     if group.advertise != 0:
         sending.read_advertised_window(flow, group, 1 if packet.flags & r.CE else 0)
     release(s, index)

@@ -155,8 +155,16 @@ def _draw(s, port, packet, flow, group, chance, mapped, marks, own):
     return KEEP
 
 
+@part(records="port")
+def write_numbers(s, port, index):
+    """Write the numbers of a link's signal into a packet, if they are larger than those there."""
+    for k in range(r.NUMBERS):
+        number = r.number_at(s.numbers, r.NUMBERS * index + k)
+        number.value = max(number.value, r.number_at(port.block, r.Q_WRITTEN + k).value)
+
+
 @inlined
-def decide(s, port, packet, queued, full):
+def decide(s, port, index, packet, queued, full):
     """Decide the fate of an arriving packet by the port's law."""
     flow = r.flow_at(s.flows, packet.flow)
     group = r.group_at(s.groups, flow.group)
@@ -171,8 +179,8 @@ def decide(s, port, packet, queued, full):
     write_arrival(s, port, packet.size, queue)
     port.seen_at = s.now
     call(port.arrive, port.block)
-    if port.loads == 1 and packet.flags & r.ACK == 0:
-        packet.load = max(packet.load, r.number_at(port.block, r.Q_LOAD).value)
+    if port.written == 1 and packet.flags & r.ACK == 0:
+        write_numbers(s, port, index)
     mark = r.number_at(port.block, r.Q_MARK).value
     drop = r.number_at(port.block, r.Q_DROP).value
     fate = KEEP
@@ -365,8 +373,8 @@ def _judge_head(s, port, packet):
     r.number_at(port.block, r.Q_SOJOURN).value = s.now - packet.arrives
     port.seen_at = s.now
     call(port.depart, port.block)
-    if port.loads == 1 and packet.flags & r.ACK == 0:
-        packet.load = max(packet.load, r.number_at(port.block, r.Q_LOAD).value)
+    if port.written == 1 and packet.flags & r.ACK == 0:
+        write_numbers(s, port, port.head)
     drop = r.number_at(port.block, r.Q_DROP).value
     if drop > 0 and (drop >= 1 or draw(port) < drop):
         if port.signalled != 0:
@@ -521,7 +529,7 @@ def arrive(s, entity, index):
     if port.due == 1:
         catch_up(s, port)
     if port.arrive != 0:
-        fate = decide(s, port, packet, queued, full)
+        fate = decide(s, port, index, packet, queued, full)
     if fate != KEEP:
         port.drops += 1
         flow = r.flow_at(s.flows, packet.flow)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fluidcc.laws.law import Ack
+from fluidcc.laws.law import MEASURES, WRITTEN, Ack
 from fluidcc.packets.engine.pointer import record_at
 
 NEVER = 1e300
@@ -56,14 +56,22 @@ SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE =
 # numbers of a queue law's block; its state and parameters follow. Hooks that need a random number
 # draw it, from the stream of the law's key, and count the draws
 Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
-Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_LOAD, Q_SOJOURN, Q_BUFFER = range(6, 13)
-Q_RANDOM, Q_KEY, Q_DRAWS, Q_STATE = range(13, 17)
+Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_SOJOURN, Q_BUFFER = range(6, 12)
+Q_RANDOM, Q_KEY, Q_DRAWS, Q_WRITTEN = range(12, 16)
+NUMBERS = len(WRITTEN)  # that links write into a packet, in this order
+LOAD = WRITTEN.index("load")
+Q_STATE = Q_WRITTEN + NUMBERS
 # of a window law's: the rest of its state and parameters follow
 W_WINDOW, W_CHANGED, W_SLOW, W_PERIOD, W_ROUNDS, W_PACING = range(6)
-W_EVENT = {name: 6 + k for k, name in enumerate(Ack._fields[1:])}  # one packet at a time
-W_ELAPSED, W_RTT, W_LOAD, W_MARKED, W_DELAY, *_W_MEASURED, W_RANDOM = W_EVENT.values()
-W_TRIP, W_ONE_WAY, W_LEAST, W_GREATEST, W_ACKED, W_RATE, W_LOST, W_FLIGHT = _W_MEASURED
-W_KEY, W_DRAWS, W_STATE = range(W_RANDOM + 1, W_RANDOM + 4)
+W_ELAPSED, W_RTT, W_MARKED, W_DELAY, W_RANDOM, W_KEY, W_DRAWS, W_MEASURES = range(6, 14)
+_MEASURED = {name: W_MEASURES + k for k, name in enumerate(MEASURES)}
+W_TRIP, W_ONE_WAY, W_LEAST, W_GREATEST, W_ACKED, W_RATE, W_LOST, W_FLIGHT = _MEASURED.values()
+W_WRITTEN = W_MEASURES + len(MEASURES)
+W_STATE = W_WRITTEN + NUMBERS
+_WRITTEN = {name: W_WRITTEN + k for k, name in enumerate(WRITTEN)}
+_W_OF = {"elapsed": W_ELAPSED, "rtt": W_RTT, "marked": W_MARKED, "delay": W_DELAY,
+         "random": W_RANDOM} | _MEASURED | _WRITTEN  # fmt: skip
+W_EVENT = {name: _W_OF[name] for name in Ack._fields[1:]}  # one packet at a time
 # of a reaction's, a marking's, and an advertised window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
 M_PROBABILITY = 0
@@ -98,7 +106,7 @@ def _record(*fields: str) -> tuple[np.dtype, Any]:
 # identity: number of a data packet among those of its flow; of an ACK, the sequence number that it
 # answers
 PACKET_RECORD, packet_at = _record(
-    "f8 arrives since sent delay load",
+    "f8 arrives since sent delay",
     "i4 flow sequence next size flags hop connection identity",
 )
 
@@ -123,7 +131,7 @@ PORT_RECORD, port_at = _record(
     "at update arrive depart signal signalled tick block transmitter delays",
     "u8 key loss_key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
-    "i4 timer waits due loads link marks_transmitted entity sibling coupled judged shares ahead",
+    "i4 timer waits due written link marks_transmitted entity sibling coupled judged shares ahead",
 )
 
 GROUP_RECORD, group_at = _record(
@@ -135,7 +143,7 @@ GROUP_RECORD, group_at = _record(
     "i4 size ack_size quench_size syn_size syn dup_acks limited_transmit one_fast_retransmit",
     "i4 integer_windows partial_deflation partial_timer_once newreno ecn_echo ecn_capable",
     "i4 source_quench moment echo_until_cwr grow_on_echo choice_waiting choice_arms",
-    "i4 states loads marks_tell_load sack recovery_burst window_validation delayed_acks",
+    "i4 states written loads marks_tell_load sack recovery_burst window_validation delayed_acks",
     "i4 byte_counting rate_based measures samples_rate",
 )
 
@@ -151,7 +159,7 @@ FLOW_RECORD, flow_at = _record(
     "i4 next_free",
     # the state of its connection, which the next connection begins anew
     "f8 window ssthresh initial_window deadline send_at rto timed_at reacted_at rtt acked_at",
-    "f8 last_delay advertised load tick_at traced_window traced_ssthresh full_at sent_at",
+    "f8 last_delay advertised tick_at traced_window traced_ssthresh full_at sent_at",
     "f8 paced_until one_way rate answered answered_sent found_lost lost_since least_rtt",
     "f8 least_before greatest_rtt greatest_before extremes_until",
     "i4 inflation duplicates next_sequence highest_sent acked recover last_reaction timing",
@@ -218,10 +226,11 @@ SIMULATION_RECORD, simulation_at = _record(
     "f8 now",
     "at packets samples entities entries winners wires ports groups flows receivers routes",
     "at quenches ring crosses voices calls ack_blocks receiver_blocks sources sessions",
-    "at initial_flows trace schedules ended arrivals",
+    "at initial_flows trace schedules ended arrivals numbers",
     # addresses of parts that are compiled apart, by the name of the function
     "at report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
-    "at reset_sack report_blocks send_quench mark_departure decode_load receive_quench rewrite_ack",
+    "at reset_sack report_blocks send_quench mark_departure receive_quench rewrite_ack",
+    "at write_numbers clear_numbers take_numbers decode_load",
     "at judge_heads serve_fairly mark_coupled send_cross receive_datagram advance_call admit_call",
     "at advance_session start_session finish_connection stop_flow delay_ack send_delayed_ack",
     "at change_link",

@@ -6,6 +6,7 @@ and are cut by the hooks of the window law and its reaction.
 
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import allocate, next_time, schedule, send_on_wire
+from fluidcc.packets.engine.parts import part
 from fluidcc.packets.engine.pointer import call, compiled, inlined
 from fluidcc.packets.engine.ports import arrive
 from fluidcc.packets.engine.streams import draw
@@ -115,11 +116,13 @@ def _write_block(s, flow, group, window):
     r.number_at(block, r.W_ELAPSED).value = s.now - flow.acked_at
     r.number_at(block, r.W_RTT).value = flow.rtt
     r.number_at(block, r.W_DELAY).value = flow.rtt - flow.propagation
-    r.number_at(block, r.W_LOAD).value = flow.load
     if group.measures == 1:
         _write_measures(flow, block)
     for k in range(group.states):
         r.number_at(block, r.W_STATE + k).value = r.number_at(flow.memory, k).value
+    for k in range(group.written):
+        known = r.number_at(flow.memory, group.states + k)
+        r.number_at(block, r.W_WRITTEN + k).value = known.value
 
 
 @compiled
@@ -430,6 +433,13 @@ def react_to_quench(s, flow, group, sequence, dropped):
         _reduce_window(flow, group, target, 1 if recovering else 0)
 
 
+@part()
+def clear_numbers(s, index):
+    """Begin the numbers that links write into a packet, at 0."""
+    for k in range(r.NUMBERS):
+        r.number_at(s.numbers, r.NUMBERS * index + k).value = 0.0
+
+
 @compiled
 def _begin_sample(s, flow, index, sequence):
     """Note what the delivery rate of a packet that goes now is measured from."""
@@ -460,7 +470,8 @@ def send(s, f, flow, group, sequence):
     packet.sent = s.now
     packet.connection = flow.connection
     packet.identity = flow.sent
-    packet.load = 0.0
+    if group.written > 0:
+        clear_numbers(s, index)
     packet.hop = 1
     packet.size = group.size
     packet.flags = r.ECT if group.ecn_capable == 1 else 0

@@ -56,7 +56,7 @@ def _reset_connection(s, f, flow, group):
             r.block_at(s.receiver_blocks, r.BLOCKS * f + k).right = 0
     for k in range(f * r.FLOW_WORDS + r.CONNECTION_WORD, (f + 1) * r.FLOW_WORDS):
         r.index_at(s.flows, k).value = r.index_at(s.initial_flows, k).value
-    for k in range(group.states):
+    for k in range(group.states + group.written):
         r.number_at(flow.memory, k).value = r.number_at(group.memory, k).value
     receiver = r.receiver_at(s.receivers, f)
     receiver.expected = 0
@@ -244,7 +244,6 @@ def send_datagram(s, f, size, flags, call, connection):
     packet.flow = f
     packet.sequence = flow.sent
     packet.sent = s.now
-    packet.load = 0.0
     packet.size = size
     packet.flags = flags
     packet.hop = 1
