@@ -27,12 +27,17 @@ PAPERS = MappingProxyType({
     "ecn_mod": ("misra2003",),
     "rwm": ("govindaswamy2012",),
     "mark_front": ("durresi2001",),
+    "senders": (
+        "zhu2016", "cardwell2017", "cardwell2026", "arun2018", "rfc6817", "brakmo1995", "wei2006",
+        "kumar2020", "rfc3649", "kelly2003", "tan2006", "leith2004", "liu2008", "mascolo2001",
+        "xia2005", "li2019", "dukkipati2005",
+    ),
     "today": (
         "rfc9438", "rfc9332", "prague2024", "rfc8033", "rfc8289", "alizadeh2010", "hollot2001",
     ),
 })  # fmt: skip
 """Papers by short name: the folders of their scenarios, which are keys in the bibliography. The
-laws of today have those of several documents.
+queue and window laws of today have those of several documents.
 """
 
 _TIMES = ("until", "warmup", "seeds", "sample", "quick")
