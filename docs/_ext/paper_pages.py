@@ -1,6 +1,6 @@
 """Pages on the papers and their peers: notes, verdicts on their claims, figures, scenarios.
 
-`python docs/_ext/paper_pages.py` rewrites the parts of the page on the laws of today.
+`python docs/_ext/paper_pages.py` rewrites the parts of the pages on the laws of today.
 """
 
 import json
@@ -23,7 +23,8 @@ _JUDGED = re.compile(rf"(\S+-\d+\w*) ({'|'.join(VERDICTS)})\b")  # a note that i
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>$#|])")
 
 TODAY = "today"
-"""The laws of today, which have a page of their own."""
+APART = (TODAY, "senders")
+"""Queue and window laws of today, which have pages of their own."""
 
 _ALONE = (  # figures between its paragraphs
     "plants", "gains", "capacity", "packets", "fairness", "step",
@@ -165,7 +166,7 @@ def table(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 def _table(data: dict[str, Any]) -> str:
     """Verdicts of all papers, counted."""
     found = tallies(data["claims"])
-    pages = {short: f"{short}.md" for short in found} | {TODAY: f"../{TODAY}.md"}
+    pages = {short: f"{short}.md" for short in found} | {k: f"../{k}.md" for k in APART}
     lines = [*table({f"[{short}]({pages[short]})": own for short, own in found.items()})]
     lines += ["", f"{len(data['claims'])} claims, judged on {data['date']} with five seeds by "
               f"`fluidcc validate all` (fluidcc {data['version']})."]  # fmt: skip
@@ -181,11 +182,11 @@ def _beyond(data: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _published(data: dict[str, Any]) -> str:
-    """Published numbers of the laws of today beside ours."""
+def _published(data: dict[str, Any], which: str) -> str:
+    """Published numbers of laws of today beside ours."""
     lines = ["| law | published | where | ours | verdict |", "|---|---|---|---|---|"]
     verdicts = {row["id"]: row for row in data["claims"]}
-    for claim in claims(TODAY).values():
+    for claim in claims(which).values():
         row, printed = verdicts[claim.id], _printed(claim)
         lines.append(
             f"| {', '.join(claim.algorithms)} | {plain(claim.claim)}{printed} "
@@ -204,7 +205,7 @@ def _printed(claim: Claim) -> str:
 
 
 def parts() -> dict[str, dict[str, str]]:
-    """Parts of the page on the laws of today: its figures, and the table of published numbers."""
+    """Parts of the pages on the laws of today: figures, and tables of published numbers."""
     data = kept()
     own = {made["figure"]: made for made in data["figures"] if made["paper"] == TODAY}
     alone = {name: [own.pop(name)] for name in _ALONE if name in own}
@@ -212,7 +213,9 @@ def parts() -> dict[str, dict[str, str]]:
     pictures = {
         name: "\n".join(_figures(made, "###", "papers/figures")) for name, made in shown.items()
     }
-    return {f"docs/{TODAY}.md": {"published numbers": _published(data), **pictures}}
+    tables = {f"docs/{which}.md": {"published numbers": _published(data, which)} for which in APART}
+    tables[f"docs/{TODAY}.md"] |= pictures
+    return tables
 
 
 def _listed(folder: str) -> Iterator[str]:
@@ -237,7 +240,7 @@ def _all_scenarios(pages: dict[str, str]) -> str:
 def pages() -> dict[str, str]:
     """A page for each paper and each peer, and the list of scenarios."""
     data = kept()
-    papers = {short: folders[0] for short, folders in PAPERS.items() if short != TODAY}
+    papers = {short: folders[0] for short, folders in PAPERS.items() if short not in APART}
     found = {f"papers/{s}.md": _paper(s, folder, data) for s, folder in papers.items()}
     found |= {"papers/counts.md": _table(data), "papers/beyond.md": _beyond(data)}
     where = {folder: f"../papers/{short}.md" for short, folder in papers.items()}
