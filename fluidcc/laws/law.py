@@ -177,7 +177,7 @@ class Ack(NamedTuple):
     rate: Num = 0.0  # packet/s, delivered: these packets over that time
     lost: Num = 0.0  # packets found lost since this packet was sent
     flight: Num = 0.0  # packets sent and neither acknowledged nor found lost
-    random: Num | None = None  # in [0, 1), for rules that the law `draws` for; None for their mean
+    random: Num = None  # in [0, 1), for rules that the law `draws` for; None for their mean
     spacing: Num = 0.0  # s, least time between packets that the links on the path allow
 
 

@@ -85,7 +85,7 @@ class SenderState(NamedTuple):
     rtt_sum: Array  # of ACKs [packet s]
     round_trip: Array  # s, measured last
     files: Any
-    paced: Array | tuple[()]  # packets that the pace lets go; () for laws without
+    paced: Any  # packets that the pace lets go (n, B); () for laws without
     extremes: tuple[Array, ...]  # least and greatest round trip [s] of the present part of the
     # law's memory, and of the past one, and the end of the present one; () for laws that read none
 
