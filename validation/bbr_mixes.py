@@ -5,7 +5,7 @@
     uv run python validation/bbr_mixes.py --held     # version 2 alone over 4 products: a minute
 
 Shares of what the receivers get, the mean queue in bandwidth-delay products, and the share of
-packets lost, from 30 to 120 s, the mean of two seeds: 40 Mbit/s and 40 ms, as in the scenarios.
+packets lost, from 60 to 300 s, the mean of two seeds: 40 Mbit/s and 40 ms, as in the scenarios.
 """
 
 import csv
@@ -17,7 +17,6 @@ import fluidcc as fc
 from fluidcc import ops
 from fluidcc.laws import BBR3, Ack
 from fluidcc.laws.law import State
-
 
 ROOT = Path(__file__).parents[1]
 TABLE, CARD = Path(__file__).with_suffix(".csv"), ROOT / "models/cardwell2026/cardwell2026.md"
@@ -55,28 +54,32 @@ def mix(version: str, other: str, count: int, buffer: float) -> fc.Network:
 def measure(version: str, other: str, count: int, buffer: float) -> tuple[float, float, float]:
     """Share of BBR, queue over the bandwidth-delay product, and share of packets lost."""
     net = mix(version, other, count, buffer)
-    runs = fc.simulate_packets(net, until=120.0, warmup=30.0, seeds=(1, 2)).to_xarray()
+    runs = fc.simulate_packets(net, until=300.0, warmup=60.0, seeds=(1, 2)).to_xarray()
     goodput = runs.group_goodput.mean("seed").to_numpy()
     queue, loss = runs.link_queue_mean.mean().item(), runs.link_drop_fraction.mean().item()
     return goodput[0] / goodput.sum(), queue / product(net), loss
 
 
+def rows() -> dict[tuple[str, ...], dict[str, str]]:
+    """The lines of the CSV, by their mix."""
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        return {tuple(r[k] for k in COLUMNS[:4]): r for r in csv.DictReader(file)}
+
+
 def tables() -> str:
     """Each mix as a table: a line a buffer; shares of BBR in %, queue, losses in %."""
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        rows = {tuple(r[k] for k in COLUMNS[:4]): r for r in csv.DictReader(file)}
-    lines = []
+    found, lines = rows(), []
     for count, other in itertools.product(COUNTS, OTHERS):
-        of = "One flow" if count == 1 else f"{count} flows"
+        of = {1: "One flow", 5: "Five flows"}[count]
         lines += [f"{of} of BBR beside as many of {other}:", ""]
         lines += ["| buffer | " + " | ".join(f"version {v}" for v in VERSIONS) + " |"]
         lines += ["|---|" + "---|" * len(VERSIONS)]
         for buffer in BUFFERS:
-            found = (rows[v, other, str(count), f"{buffer:g}"] for v in VERSIONS)
+            each = (found[v, other, str(count), f"{buffer:g}"] for v in VERSIONS)
             cells = (
                 f"{100 * float(r['share']):.0f} %, {float(r['queue']):.2f}, "
                 f"{100 * float(r['loss']):.2f} %"
-                for r in found
+                for r in each
             )
             lines += [f"| {buffer:g} | " + " | ".join(cells) + " |"]
         lines += [""]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.bundled.validation import bbr_mixes as mixes
 from fluidcc.laws import BBR, BBR3, Ack
 
 TRIP, BDP = 0.04, 400 / 3  # s, packets: 40 Mbit/s
@@ -111,7 +112,7 @@ def test_an_old_round_trip_is_probed(law, interval):
     assert s.mode == probing and s.window == pytest.approx(few)
     s = after(law, s, few, rate=RATE, flight=few)  # down to it
     for _ in range(4):
-        s = after(law, s, few, rate=RATE, flight=few)
+        s = after(law, s, few, rate=RATE, flight=few, elapsed=0.041)
     assert s.mode == probing and s.low == 1
     s = after(law, s, few, rate=RATE, flight=few, elapsed=0.041)
     assert s.mode != probing and s.window == pytest.approx(2 * BDP)
@@ -130,6 +131,24 @@ def test_paces_and_windows_of_version_3():
         assert after(law, s, flight=1.1 * BDP).window == pytest.approx(gain * BDP)
     low = known(law, CRUISE, most_rate=0.5 * RATE)
     assert pace(law, low) == pytest.approx(0.99 / 2)
+
+
+def test_a_cycle_begins_anywhere_but_in_the_drain_with_equal_chances():
+    law = BBR()
+    begun = [
+        round(after(law, known(law, DRAIN), flight=0.9 * BDP, random=(k + 0.5) / 70).phase)
+        for k in range(70)
+    ]
+    assert {phase: begun.count(phase) for phase in begun} == dict.fromkeys(range(2, 9), 10)
+
+
+def test_a_drain_of_version_3_ends_at_the_product_or_after_three_round_trips():
+    law = BBR3()
+    assert after(law, known(law, DRAIN), flight=0.99 * BDP).mode == DOWN
+    s, trips = known(law, DRAIN), 0
+    while s.mode == DRAIN:
+        s, trips = after(law, s, flight=1.5 * BDP), trips + 1
+    assert trips == 4  # the round count is then more than 3 above that of its start
 
 
 @pytest.mark.parametrize(
@@ -328,3 +347,12 @@ def test_version_1_beside_reno(x, measured):
     assert share == pytest.approx(measured, abs=0.03)
     assert 0.02 < published - share < 0.2
     assert share == pytest.approx((0.5 + 4 / ((x + 1) * BDP)) * probes, abs=0.06)
+
+
+def test_the_table_of_mixes_is_that_of_packets():
+    kept = mixes.rows()["2", "Reno", "1", "1"]
+    found = mixes.measure("2", "Reno", 1, 1.0)
+    values = [float(kept[name]) for name in ("share", "queue", "loss")]
+    assert found == pytest.approx(values, rel=1e-3, abs=1e-4)
+    card = mixes.CARD.read_text(encoding="utf-8")
+    assert mixes.with_tables(card) == card, "run python validation/bbr_mixes.py --table"

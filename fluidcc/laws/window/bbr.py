@@ -341,10 +341,10 @@ class BBR3(AbstractBBR):
         most_flight = ops.where(marked, ops.minimum(most_flight, eased), most_flight)
         # phases
         ends = starting & ((path.flat >= _FLAT) | fills)
-        drains = draining & ((ack.flight <= product) | (s.turns > _FLAT))
+        turns = s.turns + _flag(begins)
+        drains = draining & ((ack.flight <= product) | (turns > _FLAT))
         clear = (ack.flight <= pipe) & (ack.flight <= (1 - self.headroom) * long_flight)
         wait = ops.maximum(s.wait - ack.elapsed, 0.0)
-        turns = s.turns + _flag(begins)
         due = (wait <= 0) | (turns >= ops.minimum(ops.minimum(product, s.window), _MOST_TURNS))
         again = advances & (s.careful > 0.5) & (s.high < 0.5) & ~heavy
         refills = ((down | cruising) & due) | again
