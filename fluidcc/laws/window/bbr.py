@@ -137,7 +137,7 @@ class BBR(AbstractBBR):
     5/4 of the rate and 3/4 after it. Each `probe_interval` without a new least round trip four
     packets are under way for `probe_time`. A loss ends a probe for more, once it has lasted a least
     round trip; else losses and marks change nothing. Largest rates are kept
-    for 8 to 12 round trips, in three parts; extra packets for aggregated ACKs, and the rules for
+    for 9 to 12 round trips, in three parts; extra packets for aggregated ACKs, and the rules for
     application limits and policers, are left out.
     """
 
