@@ -5,7 +5,7 @@ rate and flight from losses and marks, and probes for more on a time scale of se
 """
 
 import abc
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractWindowLaw, Ack, State, unchanged
@@ -162,6 +162,7 @@ class BBR(AbstractBBR):
         return gain * ops.where(rate > 0, rate, s.window / ack.rtt)
 
     def _move(self, s: State, ack: Ack) -> State:
+        random: Any = ack.random
         turns = s.turn >= _PART
         first = ops.maximum(ops.where(turns, 0.0, s.first), ack.rate)
         second, third = ops.where(turns, s.first, s.second), ops.where(turns, s.second, s.third)
@@ -193,7 +194,7 @@ class BBR(AbstractBBR):
             window=ops.maximum(window, self.min_window) - s.window,
             mode=ops.where(probes, 3.0, mode) - s.mode,
             time=ops.where(enters | leaves | advances, 0.0, time) - s.time,
-            phase=_flag(enters | leaves) * (1.5 + 7 * ack.random - phase) + phase - s.phase,
+            phase=_flag(enters | leaves) * (1.5 + 7 * random - phase) + phase - s.phase,
             turn=ops.where(turns, 0.0, s.turn) + _flag(path.begins) - s.turn,
             first=first - s.first,
             second=second - s.second,
@@ -297,6 +298,7 @@ class BBR3(AbstractBBR):
         return self.margin * gain * ops.where(rate > 0, rate, s.window / ack.rtt)
 
     def _move(self, s: State, ack: Ack) -> State:
+        random: Any = ack.random
         path = self._measure(s, ack, ack.rate)
         begins = path.begins
         starting, draining, up = s.mode < 0.5, (s.mode > 0.5) & (s.mode < 1.5), self._is(s, _UP)
@@ -394,7 +396,7 @@ class BBR3(AbstractBBR):
             - s.stopping,
             high=high - s.high,
             careful=ops.where(refills, 0.0, ops.where(reached, 1.0, s.careful)) - s.careful,
-            wait=_flag(goes_down) * (2 + ack.random - wait) + wait - s.wait,
+            wait=_flag(goes_down) * (2 + random - wait) + wait - s.wait,
             turns=ops.where(goes_down | ends, 0.0, turns) - s.turns,
             rise=ops.where(rises, 1.0, rise) - s.rise,
             marks=ops.where(begins, 0.0, marks) - s.marks,
