@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.bundled import scenarios
+from fluidcc.bundled.validation.lab.beside import with_mean
 
 KINDS = (
     "hollot2001/slow", "hollot2001/pi", "misra2003/mixed", "alizadeh2010/dctcp",
@@ -33,14 +33,14 @@ KINDS = (
     "qazi2010/two_bmcc_router",
 )  # fmt: skip
 Question = Callable[[fc.Network], object]
-ALL = tuple(scenarios())
+ALL = tuple(with_mean())
 RED, PI, MIXED = KINDS[:1], KINDS[1:2], KINDS[2:3]
 CROSSED = tuple(name for name in KINDS if name != "kunniyur2001/avq")  # its range has no answer
 _LAW = Path(__file__).parents[1] / "docs" / "own_laws" / "large_window.py"
 _COMMAND = "from fluidcc.cli import main; main()"
 _VISIT = """import fluidcc as fc
-from fluidcc.bundled import scenarios
-for name in scenarios():
+from fluidcc.bundled.validation.lab.beside import with_mean
+for name in with_mean():
     net = fc.load(name)
     fc.equilibrium(net), fc.stability(net)
 """

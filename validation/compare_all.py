@@ -33,7 +33,6 @@ import jax
 import numpy as np
 
 import fluidcc as fc
-from fluidcc.bundled import scenarios
 from fluidcc.bundled.validation.lab.beside import (
     BETWEEN,
     LEAST,
@@ -43,6 +42,7 @@ from fluidcc.bundled.validation.lab.beside import (
     judged,
     level_error,
     short_queues,
+    with_mean,
 )
 
 SEEDS, MOST_SEEDS = 8, 40
@@ -141,7 +141,7 @@ def kept(name: str, folder: Path) -> dict[str, Any]:
 
 def chosen(wanted: list[str]) -> list[str]:
     """Names of bundled scenarios, of some papers or of all; those with few groups first."""
-    names = [n for n in sorted(scenarios()) if not wanted or {n, n.split("/")[0]} & set(wanted)]
+    names = [n for n in with_mean() if not wanted or {n, n.split("/")[0]} & set(wanted)]
     return sorted(names, key=lambda name: len(fc.load(name).flows))
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import fluidcc as fc
-from fluidcc.bundled import scenarios
+from fluidcc.bundled.validation.lab.beside import with_mean
 
 
 def judge(name: str, file: Path, limit: int) -> None:
@@ -51,7 +51,7 @@ def kept(name: str, folder: Path, limit: int) -> dict[str, Any]:
 
 def chosen(wanted: list[str]) -> list[str]:
     """Names of bundled scenarios, of some papers or of all."""
-    return [n for n in sorted(scenarios()) if not wanted or {n, n.split("/")[0]} & set(wanted)]
+    return [n for n in with_mean() if not wanted or {n, n.split("/")[0]} & set(wanted)]
 
 
 def others(name: str, folder: Path | None) -> tuple[float | None, float | None]:

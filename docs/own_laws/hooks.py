@@ -123,3 +123,28 @@ class Opening(AbstractHyStart):
     def on_mark(self, s, ack):
         """Halve the window; HyStart++ is over."""
         return self.change(s, window=-self.window(s) / 2, **self.ended(s))
+
+
+class MeasuredVegas(AbstractWindowLaw):
+    """By the least round trip that the sender itself has measured: Vegas, 2 to 4 packets."""
+
+    name = "measured_vegas"
+    source = "Brakmo and Peterson (1995)"
+    reaction = "once_per_rtt"
+    recovery = "newreno"
+    reads = ("mark", "drop", "least_rtt")
+    memory = 10.0  # s, of the least round trip; the default is inf
+
+    def on_ack(self, s, ack):
+        """A packet more or less in a round trip."""
+        queued = s * (ack.rtt - ack.least_rtt) / ack.rtt
+        step = ops.where(queued < 2.0, 1.0, ops.where(queued > 4.0, -1.0, 0.0))
+        return ack.count * step / s
+
+    def on_mark(self, s, ack):
+        """Halve the window."""
+        return -s / 2
+
+    def slow_start(self, s):
+        """No: the window shrinks without a mark."""
+        return 0

@@ -42,6 +42,7 @@ from fluidcc.laws.parameters import Info, infos, numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 
+_MANY = 8  # results of a rule from which common terms are written once
 _ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
 _OPTIONAL = ("on_arrival", "on_departure", "on_signal", "observe", "on_tick")
 
@@ -187,7 +188,7 @@ def _function(symbols: tuple, results: list, modules: list) -> Callable[..., Any
     names = {s: sp.Symbol(f"z{i}") for i, s in enumerate(symbols)}
     with sp.evaluate(False):
         renamed = [r.xreplace(names) for r in results]
-    return sp.lambdify(list(names.values()), tuple(renamed), modules)
+    return sp.lambdify(list(names.values()), tuple(renamed), modules, cse=len(results) > _MANY)
 
 
 def _records(law: Any, method: str, numbers: tuple) -> tuple:

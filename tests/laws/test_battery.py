@@ -94,7 +94,9 @@ def test_names_are_unique_within_a_kind():
 @given(data=st.data())
 def test_one_definition_holds_in_three_engines(case: Case, data: st.DataObject):
     """JAX, SymPy and Numba agree, in values and derivatives; whatever else numbers can show."""
-    judges = [assertions.engines_agree, assertions.derivatives_agree]
+    judges = [assertions.engines_agree]
+    if not getattr(case.law, "no_mean", ""):  # else nothing takes a slope
+        judges.append(assertions.derivatives_agree)
     if case.method in assertions.REGULAR:
         judges.append(assertions.still_without_events)
     if case.method in ("on_mark", "on_loss"):

@@ -188,6 +188,32 @@ def test_a_law_by_the_delay_keeps_its_packets_in_the_queue(hooks):
     assert runs[0]["links"]["bottleneck"]["queue_mean"] == pytest.approx(20 * 4.0, rel=0.1)
 
 
+def of_the_page(law, until):
+    """Queue and goodput [Mbit/s] of early and late flows in the last 20 s, as the page has them."""
+    net = fc.load(EXAMPLES / "delivered.toml")
+    net = fc.replace(net, {f"flows.{name}.window": {"law": law} for name in net.flow_names})
+    runs = fc.simulate_packets(net, until=until, warmup=until - 20, seeds=(1, 2)).to_xarray()
+    goodput = runs.group_goodput.mean("seed").to_numpy() / 1e6
+    return net, runs.link_queue_mean.mean().item(), tuple(np.round(goodput, 2))
+
+
+def test_a_paced_law_by_what_is_delivered_keeps_its_packets():
+    with loaded([EXAMPLES / "delivered.py"]):
+        net, queue, goodput = of_the_page("delivered", 60.0)
+        rest = fc.equilibrium(net)
+        assert float(rest.links["bottleneck"].queue) == pytest.approx(4 * 4.0, rel=1e-9)
+        assert round(queue, 1) == 12.8 and goodput == (2.30, 2.70)  # those that come late have more
+
+
+def test_a_least_round_trip_that_is_forgotten_lets_the_queue_grow():
+    with loaded([EXAMPLES / "delivered.py", EXAMPLES / "hooks.py"]):
+        for until, kept in ((60.0, 49), (120.0, 120)):
+            net, queue, _ = of_the_page("measured_vegas", until)
+            assert round(queue) == kept
+        rest = fc.equilibrium(net)
+    assert rest.status == "continuum" and "from 8 to 16 packets" in rest.message
+
+
 def test_a_law_by_the_rate_gives_equal_rates(hooks):
     net = fc.replace(fc.load(SLOW), {"flow.window.law": "steady_rate", "flow.rtt": "100 ms"})
     rates = []

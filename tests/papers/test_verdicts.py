@@ -12,9 +12,16 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
-from fluidcc.bundled import bundled, scenarios
+from fluidcc.bundled import bundled
 from fluidcc.bundled.paper_figs.drawing.figure import papers, recipes
-from fluidcc.bundled.validation.lab.beside import causes, judged, level_error, medians, table
+from fluidcc.bundled.validation.lab.beside import (
+    causes,
+    judged,
+    level_error,
+    medians,
+    table,
+    with_mean,
+)
 from fluidcc.bundled.validation.lab.check import BOUNDS
 from fluidcc.bundled.validation.lab.experiments import PAPERS, experiments
 from fluidcc.bundled.validation.lab.judging import (
@@ -125,7 +132,7 @@ def test_what_figures_and_rules_need_exists(paper, tmp_path):
 # -- The table of the fluid model beside the packets, as a run over all scenarios lef
 def test_every_scenario_is_in_it_with_every_link():
     rows = table()
-    assert {row.scenario for row in rows} == set(scenarios())
+    assert {row.scenario for row in rows} == set(with_mean())
     assert all(row.unit and row.span.endswith(" s") for row in rows)
 
 

@@ -9,13 +9,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fluidcc.bundled import bundled
+import fluidcc as fc
+from fluidcc.bundled import bundled, scenarios
 
 LEAST = {"queue": 1.0, "mark_fraction": 1e-3, "drop_fraction": 1e-3, "queue_std": 1.0}
 """By kind of quantity, what packets must have for a relative error to tell something."""
 
 BETWEEN = " | "
 """What stands between the reasons of one scenario in the table."""
+
+
+def with_mean() -> list[str]:
+    """Names of the bundled scenarios whose laws all have a mean, sorted; the others are for packets
+    alone.
+    """
+    names = sorted(scenarios())
+    return [n for n in names if not any(flows.window.no_mean for flows in fc.load(n).flows)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,8 @@ Version 1 has one estimate of the rate and ignores losses. Version 3 has upper a
 rate and flight from losses and marks, and probes for more on a time scale of seconds.
 """
 
-from typing import ClassVar, NamedTuple
+import abc
+from typing import Any, ClassVar, NamedTuple
 
 from fluidcc import ops
 from fluidcc.laws.law import AbstractWindowLaw, Ack, State, unchanged
@@ -30,7 +31,7 @@ class _Path(NamedTuple):
     round_end: Num  # packets delivered as the round trip began
     expired: Num  # whether the least round trip was too old
     fresh: Num  # whether it is new
-    trip: Num  # s, the least
+    trip: Num  # s, the least since the last probe of it
     age: Num  # s
     full: Num  # packet/s, rate that a path which is not full must exceed by a quarter
     flat: Num  # round trips without such growth
@@ -75,11 +76,11 @@ class AbstractBBR(AbstractWindowLaw):
     )
 
     def _measure(self, s: State, ack: Ack, rate: Num) -> _Path:
-        """The path after an ACK, at the largest rate."""
+        """The path after an ACK; `rate` must grow for the path not to be full."""
         delivered, age = s.delivered + ack.count, s.age + ack.elapsed
         begins = delivered - ack.acked >= s.round_end
         expired = age > self.probe_interval
-        fresh = (ack.rtt <= s.trip) | expired
+        fresh = (ack.rtt < s.trip) | expired
         judged = begins & (s.flat < _FLAT)
         grown = rate >= _GROWTH * s.full
         flat = ops.where(judged, ops.where(grown, 0.0, s.flat + 1), s.flat)
@@ -98,11 +99,21 @@ class AbstractBBR(AbstractWindowLaw):
 
     def _probe(self, s: State, ack: Ack, probing: Num, few: Num) -> tuple[Num, Num, Num]:
         """Whether a probe of the round trip has come down to a `few` packets, the time that is left
-        of it, and whether it ends.
+        of it, a round trip at least, and whether it ends.
         """
         low = _flag(probing & ((ack.flight <= few) | (s.low > 0.5)))
-        left = ops.where(s.low > 0.5, ops.maximum(s.left - ack.elapsed, 0.0), self.probe_time)
+        span = ops.maximum(self.probe_time, ack.rtt)
+        left = ops.where(s.low > 0.5, ops.maximum(s.left - ack.elapsed, 0.0), span)
         return low, left, probing & (s.low > 0.5) & (left <= 0)
+
+    @abc.abstractmethod
+    def _move(self, s: State, ack: Ack) -> State:
+        """Change by an ACK: measure the path, and move on in the phases."""
+
+    def observe(self, s: State, ack: Ack) -> State:
+        """Measure the path, and move on in the phases, at packets and not between them."""
+        change = self._move(s, ack)
+        return type(change)(*(_flag(ack.count > 0) * v for v in change))
 
     def on_ack(self, s: State, ack: Ack) -> State:
         """Nothing more than `observe`, which all ACKs meet."""
@@ -124,15 +135,17 @@ class BBR(AbstractBBR):
     Start-up multiplies the rate until it has grown by less than a quarter in three round trips, a
     drain empties the queue that this has made, and a cycle of eight least round trips probes with
     5/4 of the rate and 3/4 after it. Each `probe_interval` without a new least round trip four
-    packets are under way for `probe_time`. Losses and marks change nothing. Largest rates are kept
-    for 8 to 12 round trips, in three parts; extra packets for aggregated ACKs, and the rules for
+    packets are under way for `probe_time`. A loss ends a probe for more, once it has lasted a least
+    round trip; else losses and marks change nothing. Largest rates are kept
+    for 9 to 12 round trips, in three parts; extra packets for aggregated ACKs, and the rules for
     application limits and policers, are left out.
     """
 
     name: ClassVar[str] = "bbr"
     source: ClassVar[str] = "cardwell2017"
-    reads: ClassVar[tuple[str, ...]] = ("acked", "rate", "flight")
-    phase = state(0.0, "k", unit="1", doc="of the cycle", within="[0, 8)")
+    reads: ClassVar[tuple[str, ...]] = ("acked", "rate", "lost", "flight")
+    phase = state(8.0, "k", unit="1", doc="of the cycle: drain, six at the rate, probe",
+                  within="[1, 9)")  # fmt: skip
     turn = state(0.0, "k_r", unit="1", doc="round trips of the newest rates", within="[0, inf)")
     first = state(0.0, "r_0", unit="packet/s", doc="largest of the newest", within="[0, inf)")
     second = state(0.0, "r_1", unit="packet/s", doc="largest before them", within="[0, inf)")
@@ -142,14 +155,14 @@ class BBR(AbstractBBR):
         """The estimated rate times the gain of the phase; before, a window in a round trip."""
         rate = ops.maximum(s.first, ops.maximum(s.second, s.third))
         cycle = ops.where(s.phase < 1.5, 2 - self.probe_gain, 1.0)
-        cycle = ops.where(s.phase < 0.5, self.probe_gain, cycle)
+        cycle = ops.where(s.phase > 7.5, self.probe_gain, cycle)
         gain = ops.where(s.mode < 2.5, cycle, 1.0)
         gain = ops.where(s.mode < 1.5, 1 / self.startup_gain, gain)
         gain = ops.where(s.mode < 0.5, self.startup_gain, gain)
         return gain * ops.where(rate > 0, rate, s.window / ack.rtt)
 
-    def observe(self, s: State, ack: Ack) -> State:
-        """Measure the path, and move on in the phases."""
+    def _move(self, s: State, ack: Ack) -> State:
+        random: Any = ack.random
         turns = s.turn >= _PART
         first = ops.maximum(ops.where(turns, 0.0, s.first), ack.rate)
         second, third = ops.where(turns, s.first, s.second), ops.where(turns, s.second, s.third)
@@ -159,13 +172,12 @@ class BBR(AbstractBBR):
         drained = ack.flight <= product
         time = s.time + ack.elapsed
         over = time >= path.trip
-        probed = over & (ack.flight >= self.probe_gain * product)
+        probed = over & ((ack.flight >= self.probe_gain * product) | (ack.lost > 0))
         calm = over | ((s.phase < 1.5) & drained)
         cycling = (s.mode > 1.5) & (s.mode < 2.5)
-        advances = cycling & (((s.phase < 0.5) & probed) | ((s.phase > 0.5) & calm))
-        phase = ops.where(s.phase > 6.5, 0.0, s.phase + 1)
+        advances = cycling & (((s.phase > 7.5) & probed) | ((s.phase < 7.5) & calm))
+        phase = ops.where(advances, ops.where(s.phase > 7.5, 1.0, s.phase + 1), s.phase)
         enters = (s.mode > 0.5) & (s.mode < 1.5) & drained
-        anywhere = ops.where(ack.random < 1 / 7, 0.0, 2.0)  # not where the rate is low
         probes, probing = path.expired & (s.mode < 2.5), s.mode > 2.5
         low, left, leaves = self._probe(s, ack, probing, self.min_window)
         mode = ops.where((s.mode < 0.5) & filled, DRAIN, s.mode)
@@ -182,7 +194,7 @@ class BBR(AbstractBBR):
             window=ops.maximum(window, self.min_window) - s.window,
             mode=ops.where(probes, 3.0, mode) - s.mode,
             time=ops.where(enters | leaves | advances, 0.0, time) - s.time,
-            phase=ops.where(enters, anywhere, ops.where(advances, phase, s.phase)) - s.phase,
+            phase=_flag(enters | leaves) * (1.5 + 7 * random - phase) + phase - s.phase,
             turn=ops.where(turns, 0.0, s.turn) + _flag(path.begins) - s.turn,
             first=first - s.first,
             second=second - s.second,
@@ -200,6 +212,8 @@ class BBR(AbstractBBR):
 
 
 _DOWN, _CRUISE, _REFILL, _UP, _PROBE_RTT = 2.0, 3.0, 4.0, 5.0, 6.0
+_MEMORY = 10.0  # s, of the least round trip
+_MOST_TURNS = 63.0  # round trips between two probes for more
 
 
 class BBR3(AbstractBBR):
@@ -209,9 +223,11 @@ class BBR3(AbstractBBR):
     follows after 2 to 3 s, or as many round trips as the path holds packets, 63 at most: a round
     trip that refills the pipe, then 5/4 of the rate until more than `loss_threshold` of a flight is
     lost or the rate has stopped to grow; then a phase of `down_gain` until the queue and the
-    headroom are free. Losses at other times lower short-term bounds of rate and flight to `beta`,
-    marks that of the flight by their share. Version 2 is `down_gain` 0.75, `up_window_gain` 2 and
-    `up_limit` 1.25. Aggregated ACKs and application limits are left out.
+    headroom are free. A probe after one that lost too much stops at that flight, and goes beyond it
+    a round trip later if that was safe. Losses at other times lower short-term bounds of rate and
+    flight to `beta`, marks that of the flight by their share. Version 2 is `down_gain` 0.75,
+    `up_window_gain` 2, `up_limit` 1.25, `startup_gain` 2.89 and `margin` 1. Aggregated ACKs and
+    application limits are left out.
     """
 
     name: ClassVar[str] = "bbr3"
@@ -228,6 +244,12 @@ class BBR3(AbstractBBR):
     long_flight = state(
         _UNKNOWN, r"\hat F", unit="packet", doc="long-term bound", within="[0, inf)"
     )
+    least = state(1e9, "R_m", unit="s", doc="least round trip of 10 s", within="[0, inf)")
+    least_age = state(0.0, "t_m", unit="s", doc="its age", within="[0, inf)")
+    sampled = state(0.0, "b_s", unit="1", doc="1 if ACKs answer a probe for more", within="[0, 1]")
+    stopping = state(0.0, "b_e", unit="1", doc="1 in the round trip after it", within="[0, 1]")
+    high = state(0.0, "b_h", unit="1", doc="1 if the last one lost too much", within="[0, 1]")
+    careful = state(0.0, "b_c", unit="1", doc="1 if it stopped at the bound", within="[0, 1]")
     wait = state(3.0, "t_w", unit="s", doc="left until the next probe for more", within="[0, inf)")
     turns = state(0.0, "k_r", unit="1", doc="round trips since the last probe", within="[0, inf)")
     rise = state(1.0, "a", unit="packet", doc="growth of the bound in a round trip",
@@ -262,103 +284,130 @@ class BBR3(AbstractBBR):
         1 / 3, r"\epsilon", unit="1", doc="cut of the flight per share of marks", within="[0, 1]"
     )
 
+    def _is(self, s: State, mode: float) -> Num:
+        """Whether a phase is this one."""
+        return (s.mode > mode - 0.5) & (s.mode < mode + 0.5)
+
     def pacing(self, s: State, ack: Ack) -> Num:
         """The bounded rate times the gain of the phase; before, a window in a round trip."""
         rate = ops.minimum(ops.maximum(s.newest, s.oldest), s.most_rate)
-        gain = ops.where((s.mode > 4.5) & (s.mode < 5.5), self.probe_gain, 1.0)
+        gain = ops.where(self._is(s, _UP), self.probe_gain, 1.0)
         gain = ops.where(s.mode < 2.5, self.down_gain, gain)
         gain = ops.where(s.mode < 1.5, self.drain_gain, gain)
         gain = ops.where(s.mode < 0.5, self.startup_gain, gain)
         return self.margin * gain * ops.where(rate > 0, rate, s.window / ack.rtt)
 
-    def observe(self, s: State, ack: Ack) -> State:
-        """Measure the path, move its bounds, and move on in the phases."""
+    def _move(self, s: State, ack: Ack) -> State:
+        random: Any = ack.random
+        path = self._measure(s, ack, ack.rate)
+        begins = path.begins
+        starting, draining, up = s.mode < 0.5, (s.mode > 0.5) & (s.mode < 1.5), self._is(s, _UP)
+        down, cruising, refilling = self._is(s, _DOWN), self._is(s, _CRUISE), self._is(s, _REFILL)
+        probing = s.mode > 5.5
+        least_age = s.least_age + ack.elapsed
+        renewed = (path.trip < s.least) | (least_age > _MEMORY)
+        least = ops.where(renewed, path.trip, s.least)
+        # the end of a probe's samples: a round trip after it
+        over = (s.stopping > 0.5) & begins
+        advances = over & (s.mode > 1.5) & ~probing
         newest = ops.maximum(s.newest, ack.rate)
         largest = ops.maximum(newest, s.oldest)
-        path = self._measure(s, ack, largest)
-        begins = path.begins
-        starting, up = s.mode < 0.5, (s.mode > 4.5) & (s.mode < 5.5)
-        refilling, cruising = (s.mode > 3.5) & (s.mode < 4.5), (s.mode > 2.5) & (s.mode < 3.5)
-        down, probing = (s.mode > 1.5) & (s.mode < 2.5), s.mode > 5.5
+        pipe, product = largest * least, ops.minimum(largest, s.most_rate) * least
+        # signals
         sent = ack.acked + ack.lost  # in flight as this packet was sent
         marks = s.marks + ack.marked * ack.count
         share = ops.minimum(marks / ops.maximum(ack.acked, 1.0), 1.0)
         alpha = ops.where(begins, s.alpha + (share - s.alpha) / 16, s.alpha)
-        marked = begins & (share > 0)
         too_much = (ack.lost > self.loss_threshold * sent) | (
             begins & (share > self.mark_threshold)
         )
+        heavy, fills = too_much & (s.sampled > 0.5), too_much & starting & begins
         # bounds
-        product = ops.minimum(largest, s.most_rate) * path.trip
-        heavy = too_much & (up | (starting & begins))
-        floor = self.beta * ops.minimum(product, s.window)
-        grown = s.long_flight + ack.count * s.rise / s.window
-        bounded = up & (s.window >= s.long_flight)
-        raised = ops.where(bounded, grown, s.long_flight)
-        long_flight = ops.where(heavy, ops.maximum(sent, floor), raised)
-        lossy = begins & (ack.lost > 0) & (down | cruising)
-        cut_rate = ops.maximum(ack.rate, self.beta * ops.minimum(s.most_rate, largest))
-        cut_flight = self.beta * ops.minimum(s.most_flight, s.window)
-        most_flight = ops.where(lossy, ops.maximum(ack.acked, cut_flight), s.most_flight)
-        mild = (1 - alpha * self.mark_factor) * ops.minimum(most_flight, s.window)
-        most_flight = ops.where(marked & (down | cruising), mild, most_flight)
+        limited = (s.window >= s.long_flight) & (ack.flight >= s.window - 2)
+        bounded = up & limited & ~too_much
+        grown = s.long_flight + ops.where(bounded, ack.count * s.rise / s.window, 0.0)
+        raised = ops.where(too_much | starting, s.long_flight, ops.maximum(grown, sent))
+        safe = ops.maximum(sent, self.beta * ops.minimum(product, s.window))
+        long_flight = ops.where(heavy, safe, raised)
+        long_flight = ops.where(fills, ops.maximum(product, ack.acked), long_flight)
+        calm = begins & ~(starting | refilling | up)
+        most_rate, bound = (
+            ops.minimum(s.most_rate, largest),
+            ops.minimum(s.most_flight, s.window),
+        )
+        lossy, marked = calm & (ack.lost > 0), calm & (share > 0)
+        most_rate = ops.where(lossy, ops.maximum(ack.rate, self.beta * most_rate), s.most_rate)
+        cut = ops.maximum(ack.acked, self.beta * bound)
+        most_flight = ops.where(lossy, cut, s.most_flight)
+        eased = (1 - alpha * self.mark_factor) * bound
+        most_flight = ops.where(marked, ops.minimum(most_flight, eased), most_flight)
         # phases
-        ends = starting & ((path.flat >= _FLAT) | heavy)
-        drained = ack.flight <= product
-        clear = drained & (ack.flight <= (1 - self.headroom) * long_flight)
-        wait = ops.maximum(s.wait - ack.elapsed, 0.0)
+        ends = starting & ((path.flat >= _FLAT) | fills)
         turns = s.turns + _flag(begins)
-        due = (wait <= 0) | (turns >= ops.minimum(product, 63.0))
+        drains = draining & ((ack.flight <= product) | (turns > _FLAT))
+        clear = (ack.flight <= pipe) & (ack.flight <= (1 - self.headroom) * long_flight)
+        wait = ops.maximum(s.wait - ack.elapsed, 0.0)
+        due = (wait <= 0) | (turns >= ops.minimum(ops.minimum(product, s.window), _MOST_TURNS))
+        again = advances & (s.careful > 0.5) & (s.high < 0.5) & ~heavy
+        refills = ((down | cruising) & due) | again
+        rises = refilling & begins
         time = s.time + ack.elapsed
-        long_enough = (time > path.trip) & (ack.flight >= self.up_limit * product)
-        falls = up & (heavy | long_enough | (path.flat >= _FLAT))
-        drains = (s.mode > 0.5) & (s.mode < 1.5) & drained
-        refills = (down | cruising) & due
-        rises = refilling & begins & (time >= path.trip)
+        reached = up & (s.high > 0.5) & (ack.flight >= s.long_flight)
+        enough = (time > least) & (ack.flight >= self.up_limit * pipe)
+        flat = (path.flat >= _FLAT) & ~bounded
+        falls = up & (heavy | reached | enough | flat)
         probes = path.expired & ~probing
         few = ops.maximum(0.5 * product, self.min_window)
         low, left, leaves = self._probe(s, ack, probing, few)
         goes_down = falls | drains | leaves
         mode = ops.where(ends, DRAIN, s.mode)
-        mode = ops.where(down & clear, _CRUISE, mode)
+        mode = ops.where((down & clear) | leaves, _CRUISE, mode)
         mode = ops.where(refills, _REFILL, mode)
         mode = ops.where(rises, _UP, mode)
-        mode = ops.where(goes_down, _DOWN, mode)
-        moves = goes_down | refills | rises
+        mode = ops.where(falls | drains, _DOWN, mode)
+        mode = ops.where(probes, _PROBE_RTT, mode)
+        moves = goes_down | refills | rises | probes
         forgets = refills | leaves
         # window
         gain = ops.where(up, self.up_window_gain, self.window_gain)
-        target, grown = ops.maximum(gain * product, self.min_window), s.window + ack.count
-        opening = ops.where(s.window < target, grown, s.window)
-        window = ops.where(starting & ~ends, opening, ops.minimum(grown, target))
+        target, opened = ops.maximum(gain * product, self.min_window), s.window + ack.count
+        opening = ops.where(s.window < target, opened, s.window)
+        window = ops.where(starting & ~ends, opening, ops.minimum(opened, target))
         kept = ops.where(cruising | probing, 1 - self.headroom, 1.0)
         window = ops.minimum(ops.minimum(window, kept * long_flight), most_flight)
         window = ops.where(probes | probing, ops.minimum(window, few), window)
         window = ops.where(leaves, ops.maximum(s.before, window), window)
+        rise = ops.where(bounded & begins, ops.minimum(2 * s.rise, 1e9), s.rise)
+        high = ops.where(heavy, 1.0, ops.where(falls, 0.0, s.high))
         return self.change(
             s,
             window=ops.maximum(window, self.min_window) - s.window,
-            mode=ops.where(probes, _PROBE_RTT, mode) - s.mode,
-            time=ops.where(moves | probes, 0.0, time) - s.time,
-            newest=ops.where(goes_down, ack.rate, newest) - s.newest,
-            oldest=ops.where(goes_down, newest, s.oldest) - s.oldest,
-            most_rate=ops.where(forgets, _UNKNOWN, ops.where(lossy, cut_rate, s.most_rate))
-            - s.most_rate,
+            mode=mode - s.mode,
+            time=ops.where(moves, 0.0, time) - s.time,
+            newest=ops.where(advances, 0.0, newest) - s.newest,
+            oldest=ops.where(advances, newest, s.oldest) - s.oldest,
+            most_rate=ops.where(forgets, _UNKNOWN, most_rate) - s.most_rate,
             most_flight=ops.where(forgets, _UNKNOWN, most_flight) - s.most_flight,
             long_flight=long_flight - s.long_flight,
-            wait=_flag(goes_down) * (2 + ack.random - wait) + wait - s.wait,
-            turns=ops.where(goes_down, 0.0, turns) - s.turns,
-            rise=ops.where(rises, 1.0, ops.where(up & begins, ops.minimum(2 * s.rise, 1e9), s.rise))
-            - s.rise,
+            least=least - s.least,
+            least_age=ops.where(renewed, path.age, least_age) - s.least_age,
+            sampled=ops.where(rises, 1.0, ops.where(over | heavy, 0.0, s.sampled)) - s.sampled,
+            stopping=ops.where(goes_down | probes, 1.0, ops.where(over | moves, 0.0, s.stopping))
+            - s.stopping,
+            high=high - s.high,
+            careful=ops.where(refills, 0.0, ops.where(reached, 1.0, s.careful)) - s.careful,
+            wait=_flag(goes_down) * (2 + random - wait) + wait - s.wait,
+            turns=ops.where(goes_down | ends, 0.0, turns) - s.turns,
+            rise=ops.where(rises, 1.0, rise) - s.rise,
             marks=ops.where(begins, 0.0, marks) - s.marks,
             alpha=alpha - s.alpha,
             low=low - s.low,
             left=left - s.left,
             before=ops.where(probes, s.window, s.before) - s.before,
             delivered=ack.count,
-            round_end=path.round_end - s.round_end,
+            round_end=ops.where(moves, path.delivered, path.round_end) - s.round_end,
             trip=path.trip - s.trip,
             age=ops.where(leaves, 0.0, path.age) - s.age,
-            full=ops.where(rises, largest, path.full) - s.full,
+            full=ops.where(rises | bounded, ack.rate, path.full) - s.full,
             flat=ops.where(rises | bounded, 0.0, ops.where(ends, _FLAT, path.flat)) - s.flat,
         )
