@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fluidcc import Flows, Link, Network, Voice
 from fluidcc.check.cases import accepted, inside, logarithmic, variants
 from fluidcc.laws import EqualWindow, Pause
-from fluidcc.laws.law import Law
+from fluidcc.laws.law import WRITTEN, Law
 from fluidcc.laws.parameters import Info, infos, numeric_parameters
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.polynomial import AbstractPolynomial
@@ -56,8 +56,9 @@ KINDS = ("window", "reaction", "loss", "feedback", "marking", "estimator", "traf
 
 def _fit(window: Any, feedback: Any, marking: Any, estimator: Any) -> bool:
     """Whether laws of a group of flows fit together."""
+    read, carried = ({k for k in WRITTEN if k in own} for own in (window.reads, feedback.carries))
     loads = "load" in feedback.carries
-    known = ("load" in window.reads) == loads and (loads or not estimator.remembers)
+    known = read <= carried and bool(read) == bool(carried) and (loads or not estimator.remembers)
     return known and (marking is not EqualWindow or issubclass(window, AbstractPolynomial))
 
 

@@ -3,7 +3,7 @@
 `uv run python docs/papers/refresh.py` runs `fluidcc figures all --quick` and `fluidcc validate all`
 (some thirty minutes on two cores; finished runs are reused, from the folder `--results`
 if one is named), and writes `verdicts.json` and the pictures in `figures` beside this file, the
-table of verdicts in the README, and the page on the laws of today. `refresh.py today` does it for
+table of verdicts in the README, and the pages on the laws of today. `refresh.py today` does it for
 one paper, and leaves the others as they are.
 """
 
@@ -20,6 +20,7 @@ from typing import Any
 
 from PIL import Image
 
+from fluidcc.bundled.paper_figs.drawing.figure import papers
 from fluidcc.bundled.validation.lab.experiments import PAPERS
 from fluidcc.bundled.validation.lab.ledger import claims, tallies, tally
 
@@ -92,7 +93,8 @@ def main() -> None:
     given = reader.parse_args()
     results = ["--results", given.results] if given.results else []
     judged = [paper for paper in given.papers if paper in PAPERS or paper == "all"]
-    figures = _figures(given.papers, results)
+    drawn = [name for name in given.papers if name.partition("/")[0] in ("all", *papers())]
+    figures = _figures(drawn, results) if drawn else []
     rows = _claims(judged, results) if judged else []
     if given.papers != ["all"]:
         before, made = kept(), {(own["paper"], own["figure"]) for own in figures}

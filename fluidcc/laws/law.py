@@ -440,8 +440,10 @@ class AbstractWindowLaw(AbstractRemembering):
         return type(self).pacing is not AbstractWindowLaw.pacing
 
     def in_packets(self) -> "AbstractWindowLaw":
-        """The law of packets and trains; it differs if rules for single packets, such as counters,
-        have a mean that does not follow from their mean state.
+        """The law of packets and trains.
+
+        Called by packets and trains at the start. It differs if rules for single packets, such as
+        counters, have a mean that does not follow from their mean state.
         """
         return self
 

@@ -51,7 +51,7 @@ def test_every_key_has_a_meaning_and_known_engines():
         ("flow.feedback", "ecn", 'feedback = "mark_tail" for ECN'),
         ("flow.window.law", "tcp", 'window = { law = "newreno" }'),
         ("flow.window.law", "hstcp", 'window = { law = "highspeed" }'),
-        ("flow.window.law", "copa", "`fluidcc new-law window FILE`"),
+        ("flow.window.law", "veno", "`fluidcc new-law window FILE`"),
         ("flow.window.law", "bbr2", "down_gain = 0.75"),
         ("link.queue.law", "fq_codel", "fair = true"),
         ("link.queue.law", "tail_drop", 'law = "droptail"'),
