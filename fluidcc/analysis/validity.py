@@ -18,12 +18,13 @@ from fluidcc.analysis.equilibrium import Equilibrium
 from fluidcc.analysis.fluctuations import Fluctuations, fluctuations
 from fluidcc.analysis.measures import mean_over_flows
 from fluidcc.analysis.operating_point import Regime, conditions
-from fluidcc.analysis.population import moments, stationary_law
+from fluidcc.analysis.population import moments, stationary_law, why_no_population
 from fluidcc.analysis.sending import listens_at_once
 from fluidcc.analysis.steady_laws import steady_signal
 from fluidcc.laws.law import Ack
 from fluidcc.model.delays import explicit_delays, signal_age
 from fluidcc.model.fluid import steady
+from fluidcc.model.rates import acknowledgement
 from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import Flows, Link, Network, sees_marks, to_arrays, why_packets
 
@@ -37,7 +38,8 @@ _FEWEST_LOST = 8.0  # packets; below, losses end in timeouts more often than the
 _SWING = 0.3  # standard deviation of a queue over its mean
 _WHOLE = 0.9  # of a round trip: shorter times of marking are parts of a reaction in the mean
 _CROSS = 0.05  # share of a link
-_BUSY = 0.5  # utilization from which an empty queue is one of the mean alone
+_CUT = 0.05  # of a window, by one reaction
+_BUSY = 0.4  # utilization from which an empty queue is one of the mean alone
 _SHRUNK = 0.1  # w p^w, up to which a flight is that of independent modifications
 _ALL_LOST = 0.01  # share of the time in which a queue law may lose everything
 
@@ -193,6 +195,7 @@ def _of_windows(eq: Equilibrium, settled: Equilibrium) -> Iterator[str]:
         if len({type(flows.window) for flows in eq.net.flows}) > 1:
             why = settled.message.partition("; next: ")[0]
             yield f"windows vary in each law differently: shares of groups are unknown ({why})"
+        yield from _of_unknown_windows(eq)
         return
     net = to_arrays(eq.net)
     for k, (name, found) in enumerate(eq.links.items()):
@@ -220,6 +223,31 @@ def _of_windows(eq: Equilibrium, settled: Equilibrium) -> Iterator[str]:
             yield (
                 f"flows.{name}: with windows that vary its flows have rates of {own:.4g} "
                 f"packet/s: that of the mean window is {_off(rate, own)}"
+            )
+
+
+def _of_unknown_windows(eq: Equilibrium) -> Iterator[str]:
+    """Windows without a known stationary law that reactions move far, and rates, whose variations
+    add up in a queue.
+    """
+    net = to_arrays(eq.net)
+    for name, flows, s in zip(net.flow_names, net.flows, eq.op.senders, strict=True):
+        law, why = flows.window, why_no_population(flows)
+        signal, rtt = conditions(net, eq.op, flows)
+        if not why or not np.any(signal.mark + signal.drop > 0):
+            continue
+        ack = acknowledgement(flows, s, signal, rtt)
+        rule = law.on_mark if np.any(signal.mark > 0) else law.on_loss
+        cut = float(np.max(-law.window(rule(s.law, ack)) / law.window(s.law)))
+        if law.rate_based:
+            yield (
+                f"flows.{name}: rates vary with each reaction, and the queue sums up by how much, "
+                f"which is not known: {why}"
+            )
+        elif cut > _CUT:
+            yield (
+                f"flows.{name}: a reaction takes {cut:.0%} of a window; by how much windows vary "
+                f"is not known: {why}"
             )
 
 
