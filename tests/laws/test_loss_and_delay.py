@@ -252,7 +252,7 @@ def test_packets_of_illinois_have_the_queue_of_the_mean():
 )
 def test_growth_of_htcp_is_that_in_values_of_ns_3(since, w, size, grown):
     """tcp-htcp-test.cc: bytes by one ACK, to which it adds alpha as one over the window's packets
-    and alpha bytes; a packet in the window's packets for each of alpha would be the draft.
+    and alpha bytes; a packet in the window's packets for each of alpha is the rule of Linux.
     """
     assert math.floor(size / w + HTCP().increase(since)) == grown
 
