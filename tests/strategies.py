@@ -78,6 +78,7 @@ def _variants(law: type[Law], using: type[Law] | None) -> list[Any]:
 
 def _laws_with(using: type[Law] | None) -> st.SearchStrategy[Any]:
     every = _groups(*(tuple(LAWS[kind].values()) for kind in KINDS))
+    every = [g for g in every if g["window"] is using or not getattr(g["window"], "no_mean", "")]
     fitting = [laws for laws in every if using in laws.values()]
     return st.sampled_from(fitting or every)
 

@@ -34,6 +34,7 @@ from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Signal
 from fluidcc.laws.parameters import param, state
 
 VALIDATION = Path(__file__).parents[2] / "validation"
+_UNHEARD = (0.0,) * (len(Signal._fields) - 2)  # fields that no law here reads
 TRIP, CAPACITY = 0.1, 2000.0
 
 
@@ -767,14 +768,14 @@ def test_packets_of_laws_that_remember_have_that_mean(law, p, drop):
 
 def answering(law, p, drop=0.0, trip=TRIP):
     flows = constant(p, drop=drop, window=law, n=1).flows[0]
-    signal = Signal(*(np.array([v]) for v in (p, drop, 0.0, 0.0)))
+    signal = Signal(*(np.array([v]) for v in (p, drop, *_UNHEARD)))
     return answer(flows, signal, np.array([trip]))[0]
 
 
 def at_rest(law, p, drop=0.0, trip=TRIP):
     """Mean flight of one flow."""
     flows = constant(p, drop=drop, window=law, n=1).flows[0]
-    signal = Signal(*(np.array([v]) for v in (p, drop, 0.0, 0.0)))
+    signal = Signal(*(np.array([v]) for v in (p, drop, *_UNHEARD)))
     return float(mean_window(flows, signal, np.array([trip]))[1][0])
 
 
@@ -857,7 +858,7 @@ def test_windows_that_grow_by_time_answer_the_round_trip(p, capacity):
 def test_compiled_orbits_are_those_of_numpy():
     jax = pytest.importorskip("jax")
     flows = constant(1e-2, window=FastConvergence(), n=1).flows[0]
-    signal = Signal(*(np.array([v]) for v in (1e-2, 0.0, 0.0, 0.0)))
+    signal = Signal(*(np.array([v]) for v in (1e-2, 0.0, *_UNHEARD)))
     plain = mean_window(flows, signal, np.array([TRIP]))
     compiled = jax.jit(lambda s, trip: mean_window(flows, s, trip))(signal, np.array([TRIP]))
     assert np.allclose(plain, compiled, rtol=1e-9)

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from net_cases import OWN
+from net_cases import OWN, every_law
 from net_checks import known_numbers, loads_of_links, units
 from networks import judge
 
@@ -20,8 +20,10 @@ def _own_laws():
         yield
 
 
-@pytest.mark.parametrize("number", [6, 28])
-def test_what_is_answered_holds(number):
+@pytest.mark.parametrize("law", ["fast", "threshold"])
+def test_what_is_answered_holds(law):
+    """Of networks with a law whose rest is no jump of a rule."""
+    number = next(k for k, own in enumerate(every_law()) if own.name == law)
     found = judge(1, number, 10)
     assert found.networks + sum(found.refused.values()) == 10
     assert found.networks > 5
