@@ -17,6 +17,11 @@ def any_of(w: Num, p: Num) -> Num:
     return -ops.expm1(w * ops.log1p(-ops.minimum(p, _ALMOST_ONE)))
 
 
+def none_of(w: Num, p: Num) -> Num:
+    """Probability that none of `w` packets is hit, each with probability `p`."""
+    return ops.exp(w * ops.log1p(-ops.minimum(p, _ALMOST_ONE)))
+
+
 def _clean_share(growth: str, p: Num) -> Num:
     return 1 - p if growth == "clean" else 1.0
 

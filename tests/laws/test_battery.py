@@ -74,7 +74,8 @@ each_rule = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 def test_every_concrete_law_is_registered():
-    assert concrete_laws() == {*registered_laws(), *packet_forms()}
+    forms = {type(law().in_packets()) for law in LAWS["window"].values()}
+    assert concrete_laws() == {*registered_laws(), *packet_forms(), *forms}
 
 
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.__name__)

@@ -49,7 +49,7 @@ AGAIN = {
     "mark_front": ("MF-05", "MF-12", "MF-15"),
     "rwm": ("RWM-14",),
     "today": ("TODAY-03", "TODAY-04", "TODAY-07"),
-    "senders": ("SENDERS-01", "SENDERS-05", "SENDERS-09", "SENDERS-20"),
+    "senders": ("SENDERS-05", "SENDERS-09", "SENDERS-20"),
 }
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 from fluidcc import ops
 from fluidcc.laws.law import AbstractWindowLaw, Ack, State
 from fluidcc.laws.parameters import param, state
-from fluidcc.laws.reaction import any_of
+from fluidcc.laws.reaction import any_of, none_of
 from fluidcc.ops import Num
 
 _FEWEST = 1e-3  # packets of a timer: far fewer than one
@@ -64,8 +64,8 @@ class DCQCN(AbstractWindowLaw):
         """Mean steps of the timer and of the byte counter, and mean of alpha."""
         p, timed = ops.maximum(ack.marked, _RARE), ack.rate * self.timer
         by_bytes, by_time = self._steps(p, self.byte_counter), self._steps(p, timed)
-        raising = by_bytes * (1 - any_of(self.steps * self.byte_counter, p))
-        raising = raising + by_time * (1 - any_of(self.steps * timed, p))
+        raising = by_bytes * none_of(self.steps * self.byte_counter, p)
+        raising = raising + by_time * none_of(self.steps * timed, p)
         some = any_of(ack.rate * self.alpha_timer, p)
         return self.change(
             s,
@@ -76,8 +76,8 @@ class DCQCN(AbstractWindowLaw):
 
     def _steps(self, p: Num, packets: Num) -> Num:
         """Mean steps, per packet, of a counter that a mark resets: each of so many packets."""
-        some = any_of(ops.maximum(packets, _FEWEST), p)
-        return p * (1 - some) / some
+        packets = ops.maximum(packets, _FEWEST)
+        return p * none_of(packets, p) / any_of(packets, p)
 
     def on_mark(self, s: State, ack: Ack) -> State:
         """Cut the rate by alpha/2, from which it recovers to where it was."""
