@@ -6,6 +6,7 @@ time since the last event, the fluid model takes its slope at zero in both.
 """
 
 import abc
+import dataclasses
 import enum
 import functools
 import inspect
@@ -13,7 +14,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from fluidcc import ops
 from fluidcc.laws.draws import average_rules
@@ -251,6 +252,11 @@ class Law(Module):
     def check(self) -> None:
         """Raise ValueError if parameters do not fit together."""
 
+    @classmethod
+    def with_parameters_of(cls, law: "Law") -> Self:
+        """A law of this class with the parameters of another that has the same."""
+        return cls(**{field.name: getattr(law, field.name) for field in dataclasses.fields(law)})
+
 
 class AbstractRemembering(Law):
     """A law with a state: what `state` declares in the class."""
@@ -339,6 +345,11 @@ class AbstractWindowLaw(AbstractRemembering):
     def loads(self) -> bool:
         """Whether the rules act on the load factor."""
         return "load" in self.reads
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Fields of `MEASURES` that the rules act on."""
+        return tuple(name for name in self.reads if name in MEASURES)
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -948,7 +959,7 @@ SYMBOLS: Mapping[str, str | Mapping[str, str]] = MappingProxyType(
         "estimate": r"\hat f", "hashed": "h", "rtt": "R", "u": "U", "w": "W", "gap": "j",
         "since": {"time": "t", "round_trip": "R", "window": "y", "dropped": "d"},
         "ack": {"count": "n", "elapsed": "e", "rtt": "R", "marked": "m", "random": r"\xi"}
-        | {k: v.symbol for k, v in SIGNALS.items() if k in Ack._fields} 
+        | {k: v.symbol for k, v in SIGNALS.items() if k in Ack._fields}
         | {k: v.symbol for k, v in MEASURES.items()},
         "seen": {"count": "n", "elapsed": "e", "queue": "q", "capacity": "C", "size": "s",
                  "sojourn": r"\theta", "buffer": "B", "random": r"\xi"},

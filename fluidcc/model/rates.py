@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from fluidcc import ops
 from fluidcc.laws.law import (
-    MEASURES,
     SIGNALS,
     AbstractLossClosure,
     AbstractWindowLaw,
@@ -122,7 +121,7 @@ def acknowledgement(flows: Flows, s: Sender, signal: Signal, rtt: Num, acks: Num
     """
     known = signal._replace(load=known_load(flows, s, signal))
     fields = {name: getattr(known, name) for name in SIGNALS if name in Ack._fields}
-    if not MEASURES.keys().isdisjoint(flows.window.reads):
+    if flows.window.measured:
         trip = flows.rtt + 0.0 * rtt
         fields |= {"propagation": trip, "one_way": signal.delay, "least_rtt": trip}
         fields |= {"greatest_rtt": rtt, "acked": acks * rtt, "rate": acks, "flight": acks * rtt}

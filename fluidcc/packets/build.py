@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fluidcc.laws.law import MEASURES, AbstractQueueLaw, Arrival, MarkingPoint
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, MarkingPoint
 from fluidcc.memory import Share, TooLittleMemory
 from fluidcc.packets.engine import records as r
 from fluidcc.packets.engine.calendar import tournament
@@ -268,7 +268,7 @@ class Simulation:
             "written": numbers,
             "receiver_window": min(group.max_window, 1e9),
             "rate_based": law.rate_based,
-            "measures": bool({*law.reads} & {*MEASURES}),
+            "measures": bool(law.measured),
             "samples_rate": not {"acked", "rate", "lost"}.isdisjoint(law.reads),
             "memory_time": min(law.memory, r.NEVER),
             "floor": smallest_window(flows),

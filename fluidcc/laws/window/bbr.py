@@ -12,7 +12,8 @@ from fluidcc.laws.law import AbstractWindowLaw, Ack, State, unchanged
 from fluidcc.laws.parameters import param, state
 from fluidcc.ops import Num
 
-STARTUP, DRAIN = 0.0, 1.0
+STARTUP, DRAIN = 0.0, 1.0  # of both versions; the others are of one
+_CYCLE = 2.0
 _PART = 4.0  # round trips: a third of the memory of rates of version 1
 _FLAT = 3.0  # round trips without growth by which a path is full
 _GROWTH = 1.25  # of the rate in a round trip of start-up, at least
@@ -23,6 +24,11 @@ def _flag(condition: Num) -> Num:
     return ops.where(condition, 1.0, 0.0)
 
 
+def _is(s: Any, mode: float) -> Num:
+    """Whether a phase is this one."""
+    return (s.mode > mode - 0.5) & (s.mode < mode + 0.5)
+
+
 class _Path(NamedTuple):
     """The path after an ACK, and what has just happened."""
 
@@ -30,7 +36,6 @@ class _Path(NamedTuple):
     begins: Num  # whether a round trip begins
     round_end: Num  # packets delivered as the round trip began
     expired: Num  # whether the least round trip was too old
-    fresh: Num  # whether it is new
     trip: Num  # s, the least since the last probe of it
     age: Num  # s
     full: Num  # packet/s, rate that a path which is not full must exceed by a quarter
@@ -90,7 +95,6 @@ class AbstractBBR(AbstractWindowLaw):
             begins=begins,
             round_end=ops.where(begins, delivered, s.round_end),
             expired=expired,
-            fresh=fresh,
             trip=ops.where(fresh, ack.rtt, s.trip),
             age=ops.where(fresh, 0.0, age),
             full=full,
@@ -174,15 +178,15 @@ class BBR(AbstractBBR):
         over = time >= path.trip
         probed = over & ((ack.flight >= self.probe_gain * product) | (ack.lost > 0))
         calm = over | ((s.phase < 1.5) & drained)
-        cycling = (s.mode > 1.5) & (s.mode < 2.5)
+        cycling = _is(s, _CYCLE)
         advances = cycling & (((s.phase > 7.5) & probed) | ((s.phase < 7.5) & calm))
         phase = ops.where(advances, ops.where(s.phase > 7.5, 1.0, s.phase + 1), s.phase)
-        enters = (s.mode > 0.5) & (s.mode < 1.5) & drained
+        enters = _is(s, DRAIN) & drained
         probes, probing = path.expired & (s.mode < 2.5), s.mode > 2.5
         low, left, leaves = self._probe(s, ack, probing, self.min_window)
         mode = ops.where((s.mode < 0.5) & filled, DRAIN, s.mode)
-        mode = ops.where(enters, 2.0, mode)
-        mode = ops.where(leaves, ops.where(filled, 2.0, STARTUP), mode)
+        mode = ops.where(enters, _CYCLE, mode)
+        mode = ops.where(leaves, ops.where(filled, _CYCLE, STARTUP), mode)
         gain = ops.where(filled, self.window_gain, self.startup_gain)
         target, grown = ops.maximum(gain * product, self.min_window), s.window + ack.count
         opening = ops.where(s.window < target, grown, s.window)
@@ -284,14 +288,10 @@ class BBR3(AbstractBBR):
         1 / 3, r"\epsilon", unit="1", doc="cut of the flight per share of marks", within="[0, 1]"
     )
 
-    def _is(self, s: State, mode: float) -> Num:
-        """Whether a phase is this one."""
-        return (s.mode > mode - 0.5) & (s.mode < mode + 0.5)
-
     def pacing(self, s: State, ack: Ack) -> Num:
         """The bounded rate times the gain of the phase; before, a window in a round trip."""
         rate = ops.minimum(ops.maximum(s.newest, s.oldest), s.most_rate)
-        gain = ops.where(self._is(s, _UP), self.probe_gain, 1.0)
+        gain = ops.where(_is(s, _UP), self.probe_gain, 1.0)
         gain = ops.where(s.mode < 2.5, self.down_gain, gain)
         gain = ops.where(s.mode < 1.5, self.drain_gain, gain)
         gain = ops.where(s.mode < 0.5, self.startup_gain, gain)
@@ -301,8 +301,8 @@ class BBR3(AbstractBBR):
         random: Any = ack.random
         path = self._measure(s, ack, ack.rate)
         begins = path.begins
-        starting, draining, up = s.mode < 0.5, (s.mode > 0.5) & (s.mode < 1.5), self._is(s, _UP)
-        down, cruising, refilling = self._is(s, _DOWN), self._is(s, _CRUISE), self._is(s, _REFILL)
+        starting, draining, up = s.mode < 0.5, _is(s, DRAIN), _is(s, _UP)
+        down, cruising, refilling = _is(s, _DOWN), _is(s, _CRUISE), _is(s, _REFILL)
         probing = s.mode > 5.5
         least_age = s.least_age + ack.elapsed
         renewed = (path.trip < s.least) | (least_age > _MEMORY)

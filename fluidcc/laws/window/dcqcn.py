@@ -1,6 +1,5 @@
 """DCQCN, congestion control by rates for lossless Ethernet."""
 
-import dataclasses
 from typing import ClassVar
 
 from fluidcc import ops
@@ -19,7 +18,7 @@ class DCQCN(AbstractWindowLaw):
     Source: Zhu et al. (2015), sections 3 and 4; Zhu et al. (2016), equations 3 to 5, for the mean.
     The sender goes by rate: the window is the current rate times the propagation round trip, and
     limits no flight. Packets count bytes and run two timers, which a mark resets, each of them a
-    step of recovery or, after `recovery` steps, of increase; hyper increase is left out. Their mean
+    step of recovery or, after `steps` of them, of increase; hyper increase is left out. Their mean
     follows from independent marks, and not from mean counters.
     """
 
@@ -89,8 +88,7 @@ class DCQCN(AbstractWindowLaw):
 
     def in_packets(self) -> "DCQCN":
         """With timers and counters."""
-        own = (field.name for field in dataclasses.fields(self))
-        return _ByPackets(**{name: getattr(self, name) for name in own})
+        return _ByPackets.with_parameters_of(self)
 
 
 class _ByPackets(DCQCN):

@@ -1,6 +1,5 @@
 """TIMELY, congestion control by gradients of the round trip, as published and as patched."""
 
-import dataclasses
 from typing import ClassVar
 
 from fluidcc import ops
@@ -62,11 +61,19 @@ class TIMELY(AbstractWindowLaw):
     def on_ack(self, s: State, ack: Ack) -> State:
         """A part of a decision, of which there is one in a segment or a least round trip."""
         part = ack.count / ops.maximum(self.segment, ack.rate * self.least)
-        changes = self._decide(s, ack, s.slope)
-        return self.change(s, **{name: part * change for name, change in changes.items()})
+        return self.change(
+            s,
+            window=part * self._decide(s, ack, s.slope),
+            slope=part * self._tilt(s, ack),
+            last=part * (ack.delay - s.last),
+        )
 
-    def _decide(self, s: State, ack: Ack, slope: Num) -> dict[str, Num]:
-        """The changes by one decision at a slope."""
+    def _tilt(self, s: State, ack: Ack) -> Num:
+        """The change of the slope by one decision."""
+        return self.weight * ((ack.delay - s.last) / self.least - s.slope)
+
+    def _decide(self, s: State, ack: Ack, slope: Num) -> Num:
+        """The change of the window by one decision at a slope."""
         delay, rise = ack.delay, self.increase * ack.propagation
         if self.patched:
             falling = ops.clip(2 * slope + 0.5, 0.0, 1.0)
@@ -76,10 +83,7 @@ class TIMELY(AbstractWindowLaw):
             inside = ops.where(slope > 0, -slope * self.beta * s.window, rise)
         late = self.high / ops.maximum(delay, self.high)
         above = -self.beta * (1 - late) * s.window
-        window = ops.where(delay < self.low, rise, ops.where(delay > self.high, above, inside))
-        difference = (delay - s.last) / self.least
-        moved = self.weight * (difference - s.slope)
-        return {"window": window, "slope": moved, "last": delay - s.last}
+        return ops.where(delay < self.low, rise, ops.where(delay > self.high, above, inside))
 
     def on_mark(self, s: State, ack: Ack) -> State:
         """Halve the rate; the law is for links that do not mark."""
@@ -91,8 +95,7 @@ class TIMELY(AbstractWindowLaw):
 
     def in_packets(self) -> "TIMELY":
         """With a counter of packets."""
-        own = (field.name for field in dataclasses.fields(self))
-        return _ByPackets(**{name: getattr(self, name) for name in own})
+        return _ByPackets.with_parameters_of(self)
 
 
 class _ByPackets(TIMELY):
@@ -106,13 +109,12 @@ class _ByPackets(TIMELY):
         """Count packets, and decide as a segment ends."""
         packets, since = s.packets + ack.count, s.since + ack.elapsed
         ends = (packets >= self.segment) & (since >= self.least)
-        difference = (ack.delay - s.last) / self.least
-        slope = s.slope + self.weight * (difference - s.slope)
-        changes = self._decide(s, ack, slope)
-        decided = {name: ops.where(ends, change, 0.0) for name, change in changes.items()}
+        tilt = self._tilt(s, ack)
         return self.change(
             s,
-            **decided,
+            window=ops.where(ends, self._decide(s, ack, s.slope + tilt), 0.0),
+            slope=ops.where(ends, tilt, 0.0),
+            last=ops.where(ends, ack.delay - s.last, 0.0),
             packets=ops.where(ends, 0.0, packets) - s.packets,
             since=ops.where(ends, 0.0, since) - s.since,
         )
