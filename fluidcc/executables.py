@@ -209,6 +209,6 @@ def _text(thing: Any) -> str:
     if structure is not None:
         return f"{_name_of(type(thing))} {_text(structure)}"
     if dataclasses.is_dataclass(thing):
-        fields = {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)}
+        fields = {f.name: vars(thing)[f.name] for f in dataclasses.fields(thing)}
         return f"{_name_of(type(thing))} {_text(fields)}"
     raise _UnknownCodeError

@@ -300,7 +300,11 @@ def damaged(folder: Path) -> list[Path]:
     """Files in and below a folder of libraries that differ from their seals."""
     out = []
     for mark in sorted(folder.rglob(f"*{SEAL}")):
-        for line in mark.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            text = mark.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:  # another process has deleted or renamed it
+            continue
+        for line in text.splitlines():
             known, _, name = line.partition(" ")
             file = mark.parent / name
             if not file.is_file() or seal(file.read_bytes()) != known:

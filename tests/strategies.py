@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from fluidcc import Flows, Link, Network, Voice
@@ -17,7 +18,7 @@ from fluidcc.laws.law import WRITTEN, Law
 from fluidcc.laws.parameters import Info, infos, numeric_parameters
 from fluidcc.laws.registry import LAWS
 from fluidcc.laws.window.polynomial import AbstractPolynomial
-from fluidcc.scenario.network import FlowsInitial
+from fluidcc.scenario.network import FlowsInitial, unfit_route
 
 
 def anywhere(info: Info, own: Any) -> st.SearchStrategy[float]:
@@ -170,4 +171,28 @@ def networks(draw: st.DrawFn, using: type[Law] | None = None) -> Network:
         cross=draw(inside(infos(Link)["cross"])),
         voice=draw(st.one_of(st.none(), voices())),
     )
-    return Network(links=(link,), flows=(draw(groups(using)),))
+    flows = (draw(groups(using)),)
+    return Network(links=heard((link,), flows), flows=flows)
+
+
+def heard(links: tuple[Link, ...], groups: tuple[Flows, ...]) -> tuple[Link, ...]:
+    """The links, with laws that write what window laws move by; rejects what none can.
+
+    Other laws stay, but for those that write the same a second time on a route.
+    """
+    names = tuple(map(str, range(len(links))))
+    for flows in groups:
+        queues = [link.queue for link in links]
+        if next(unfit_route(flows, queues, names), None) is None:
+            continue
+        read = {*flows.window.written}
+        writer = next(law for law in LAWS["queue"].values() if read <= {*law.emits})()
+        for k in flows.route:
+            queue = writer if k == flows.route[0] else LAWS["queue"]["droptail"]()
+            if queue is writer or read & {*queues[k].written}:
+                changed = dataclasses.replace(links[k], queue=queue)
+                links = (*links[:k], changed, *links[k + 1 :])
+    queues = [link.queue for link in links]
+    if any(next(unfit_route(flows, queues, names), None) for flows in groups):
+        reject()
+    return links

@@ -138,6 +138,9 @@ def packet_rules(law: AbstractWindowLaw | AbstractQueueLaw) -> list[str]:
 def _window(law: Any) -> Iterator[str]:
     yield "For packets:"
     yield from _display(packet_rules(law))
+    if law.no_mean:
+        yield f"The rules have no mean, as {law.no_mean}."
+        return
     net = network_with(type(law), "window")
     if law.name == "becn":
         net = fc.replace(net, {"flows.tcp.feedback": "backward"})

@@ -9,6 +9,7 @@ linear in the number of classes.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -125,10 +126,11 @@ def _couplings(system: Linear) -> dict[int, dict[int, Sum]]:
     """Terms of each row of (y, u) by the component they multiply, without s y and u themselves."""
     n, m = system.size
     rows: dict[int, dict[int, Sum]] = {i: {} for i in range(n + m)}
-    here = np.concatenate([system.A, system.C], axis=-2).reshape(-1, n + m, n)
-    late = np.concatenate([system.B, system.D], axis=-2).reshape(len(here), n + m, -1)
-    lags = system.lag.reshape(len(here), -1) + 0.0  # no -0, which would be another lag than 0
-    now = np.zeros(len(here))
+    count, delayed = math.prod(system.A.shape[:-2]), system.B.shape[-1]
+    here = np.concatenate([system.A, system.C], axis=-2).reshape(count, n + m, n)
+    late = np.concatenate([system.B, system.D], axis=-2).reshape(count, n + m, delayed)
+    lags = system.lag.reshape(count, delayed) + 0.0  # no -0, which would be another lag than 0
+    now = np.zeros(count)
     for i, j in np.argwhere(np.any(here != 0, axis=0)).tolist():
         _add(rows[i].setdefault(j, {}), now, here[:, i, j])
     for i, k in np.argwhere(np.any(late != 0, axis=0)).tolist():

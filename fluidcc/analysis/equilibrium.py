@@ -570,7 +570,7 @@ _ACKS = [
     )
 ]  # fmt: skip
 _ARRIVALS = [
-    Arrival(count, elapsed, queue, _CAPACITY, buffer=_BUFFER)
+    Arrival(count, elapsed, queue, _CAPACITY, buffer=_BUFFER, spacing=10 / _CAPACITY)
     for (count, elapsed), queue in itertools.product(_COUNTS, (0.0, 1.0, 30.0, 1e4))
 ]
 

@@ -138,7 +138,7 @@ def distinct(roots: Array) -> Array:
     roots = np.where(np.abs(np.imag(roots)) < 1e-9 * size, np.real(roots), roots)
     roots = np.take_along_axis(roots, np.lexsort((np.imag(roots), -np.real(roots)), axis=0), 0)
     near = np.abs(roots[:, None] - roots[None]) <= (1e-8 * np.abs(roots) + floor)[:, None]
-    before = np.tri(len(roots), k=-1, dtype=bool).reshape(len(roots), -1, *(1,) * (roots.ndim - 1))
+    before = np.expand_dims(np.tri(len(roots), k=-1, dtype=bool), tuple(range(2, roots.ndim + 1)))
     roots = np.where(np.any(near & before, axis=1), np.nan, roots)
     return np.take_along_axis(roots, np.argsort(np.isnan(roots), axis=0, kind="stable"), 0)
 

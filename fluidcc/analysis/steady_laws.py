@@ -96,7 +96,7 @@ def after_arrivals(link: Link, x: Any, backlog: Num, time: Num = _LONG, lost: Nu
     """
     law, queue = link.queue, queue_at(backlog)
     rate = deciding_rate(link, queue, offered_rate(link, backlog, lost))
-    new = summed(x, law.move_memory(x, link.arrival(rate * time, time, queue)))
+    new = summed(x, law.move_memory(x, link.arrival(rate * time, time, queue, rate)))
     if law.limits is None:
         return new
     low, high = law.limits

@@ -64,9 +64,17 @@ class Subject:
         return faults
 
 
-def _in_parts(case: Case) -> st.SearchStrategy[Any]:
-    arrivals = st.tuples(st.floats(0.0, 50.0), st.floats(0.0, 1.0))  # packets, seconds
-    return st.tuples(numbers_of(case), arrivals, arrivals)
+def in_parts(case: Case) -> st.SearchStrategy[Any]:
+    """Numbers of a case, and twice a count of packets and the time [s] that they take: they come
+    evenly, as each law may take them.
+    """
+
+    def both(drawn: tuple[Any, float, float, float]) -> tuple:
+        numbers, n, e, share = drawn
+        return numbers, (n, e), (share * n, share * e)
+
+    ranges = st.floats(0.0, 50.0), st.floats(0.0, 1.0), st.floats(0.0, 2.0)
+    return st.tuples(numbers_of(case), *ranges).map(both)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,7 +275,7 @@ RULES: dict[str, Callable[[Subject], Answer]] = {
     "derivatives": Drawn(assertions.derivatives_agree),
     "batches": batches,
     "no event": Drawn(assertions.still_without_events, assertions.REGULAR),
-    "parts": Drawn(assertions.adds_up, ("on_arrival",), drawn=_in_parts),
+    "parts": Drawn(assertions.adds_up, ("on_arrival",), drawn=in_parts),
     "direction": Drawn(
         assertions.never_raises_the_window, ("on_mark", "on_loss"), AbstractWindowLaw
     ),

@@ -201,8 +201,9 @@ def network_with(law: type[Law], kind: str) -> Network:
 
     net, changes = loads(BASE), {_paths_of(kind): law.name}
     signals = [f for name in ("reads", "emits", "carries") for f in getattr(law, name, ())]
-    if "spacing" in signals:
-        changes = {"flow.window.law": "rcp", "link.queue.law": "rcp",
+    if {"spacing", "positive", "negative"} & {*signals}:
+        pair = "xcp" if {"positive", "negative"} & {*signals} else "rcp"
+        changes = {"flow.window.law": pair, "link.queue.law": pair,
                    "flow.feedback": "explicit"} | changes  # fmt: skip
     elif "load" in signals or kind == "estimator":
         changes = {"flow.window.law": "bmcc", "link.queue.law": "load_factor",

@@ -211,6 +211,8 @@ class Program(TyperGroup):
             with report_faults("--json" in ctx.args):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
+            if isinstance(signal.getsignal(signal.SIGINT), Interrupt):
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would lose the line
             typer.echo("interrupted", err=True)
             raise
 

@@ -220,17 +220,20 @@ def _cache(folder: Path) -> Finding:
         own_folder(folder.name)
     except OSError as error:
         return Finding("cache", folder.name, str(error.filename), False, _cure(error))
-    files = [file for file in folder.rglob("*") if file.is_file()]
+    sizes, bad = {}, damaged(folder)
+    sealed = folder.name in ("results", "programs", "loops")
+    for file in (file for file in folder.rglob("*") if file.is_file()):
+        with contextlib.suppress(FileNotFoundError):  # another process has deleted it
+            if sealed and not is_sound(file, file.read_bytes()):
+                bad.append(file)
+            sizes[file] = file.stat().st_size
     name = _CONTENTS.get(
         folder.name, "compiled packet engine" if "numba" in folder.name else "files"
     )
-    size = as_text(float(sum(file.stat().st_size for file in files)))
-    bad = damaged(folder)
-    if folder.name in ("results", "programs", "loops"):
-        bad = [file for file in files if not is_sound(file, file.read_bytes())]
+    contents = f"{name}: {len(sizes)} files, {as_text(float(sum(sizes.values())))}"
     if not bad:
-        return Finding("cache", folder.name, f"{name}: {len(files)} files, {size}")
-    contents = f"{name}: {len(files)} files, {size}, damaged: {len(bad)}, as '{bad[0]}'"
+        return Finding("cache", folder.name, contents)
+    contents += f", damaged: {len(bad)}, as '{bad[0]}'"
     advice = "they are made anew when needed; delete the folder to renew all of it"
     return Finding("cache", folder.name, contents, False, advice)
 

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.queue.step import Step as Step
     from fluidcc.laws.queue.telemetry import Telemetry as Telemetry
     from fluidcc.laws.queue.threshold import Threshold as Threshold
+    from fluidcc.laws.queue.xcp import ExplicitControl as ExplicitControl
     from fluidcc.laws.reaction import PFTK as PFTK
     from fluidcc.laws.reaction import HalveOnly as HalveOnly
     from fluidcc.laws.reaction import OncePerInterval as OncePerInterval
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from fluidcc.laws.window.vcp import VCP as VCP
     from fluidcc.laws.window.vegas import Vegas as Vegas
     from fluidcc.laws.window.westwood import Westwood as Westwood
+    from fluidcc.laws.window.xcp import XCP as XCP
 
 
 def __getattr__(name: str) -> Any:

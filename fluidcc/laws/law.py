@@ -42,6 +42,8 @@ class Signal(NamedTuple):
     load: Num = 0.0
     delay: Num = 0.0
     spacing: Num = 0.0
+    positive: Num = 0.0
+    negative: Num = 0.0
 
     @property
     def either(self) -> Num:
@@ -55,7 +57,8 @@ class SignalField(NamedTuple):
     `combine` takes the value of the links before, first 0.0, and that of the next one. `usual` is
     a moderate number. A field with `measure`, of queue [packet] and capacity [packet/s], comes from
     no law: the acknowledged packet measured it as it entered each queue, whatever the feedback.
-    Fields of neither kind are numbers in packets (`WRITTEN`), which combine by their maximum.
+    Fields of neither kind are numbers in packets (`WRITTEN`), which combine by their maximum; one
+    link at most on a path writes those that are `single`.
     """
 
     name: str
@@ -65,6 +68,7 @@ class SignalField(NamedTuple):
     combine: Callable[[Num, Num], Num]
     usual: float
     measure: Callable[[Num, Num], Num] | None = None
+    single: bool = False
 
 
 def _either(before: Num, link: Num) -> Num:
@@ -95,6 +99,24 @@ SIGNALS: Mapping[str, SignalField] = MappingProxyType(
         ),
         "spacing": SignalField(
             "time between packets", r"\varsigma", "s", Interval("[0, inf)"), ops.maximum, 0.01
+        ),
+        "positive": SignalField(
+            "positive feedback",
+            r"\xi_p",
+            "packet/s^2",
+            Interval("[0, inf)"),
+            ops.maximum,
+            1.0,
+            single=True,
+        ),
+        "negative": SignalField(
+            "negative feedback",
+            r"\xi_n",
+            "1/s",
+            Interval("[0, inf)"),
+            ops.maximum,
+            0.1,
+            single=True,
         ),
     }
 )
@@ -134,6 +156,7 @@ class _Arrival(NamedTuple):
     sojourn: Num  # s in the queue: measured as a packet leaves, else `queue` over `capacity`
     buffer: Num  # packets that the queue holds
     random: Num | None  # in [0, 1), for rules that the law `draws` for; None for their mean
+    spacing: Num  # s, round trip over window of the sender, which it writes into this packet
 
 
 class Arrival(_Arrival):
@@ -151,11 +174,14 @@ class Arrival(_Arrival):
         sojourn: Num | None = None,
         buffer: Num = math.inf,
         random: Num | None = None,
+        spacing: Num = 0.0,
     ) -> "Arrival":
         """The record; see the fields."""
         if sojourn is None:
             sojourn = queueing_delay(queue, capacity)
-        return super().__new__(cls, count, elapsed, queue, capacity, size, sojourn, buffer, random)
+        return super().__new__(
+            cls, count, elapsed, queue, capacity, size, sojourn, buffer, random, spacing
+        )
 
 
 class Ack(NamedTuple):
@@ -180,6 +206,8 @@ class Ack(NamedTuple):
     flight: Num = 0.0  # packets sent and neither acknowledged nor found lost
     random: Num = None  # in [0, 1), for rules that the law `draws` for; None for their mean
     spacing: Num = 0.0  # s, least time between packets that the links on the path allow
+    positive: Num = 0.0  # packet/s^2, that a link adds to the rate of each of its flows
+    negative: Num = 0.0  # 1/s, that it takes of the rate
 
 
 class Measure(NamedTuple):
@@ -485,6 +513,7 @@ class AbstractQueueLaw(AbstractRemembering):
     """
 
     emits: ClassVar[tuple[str, ...]] = ("mark", "drop")  # fields of Signal that `signal` gives
+    reads: ClassVar[tuple[str, ...]] = ()  # of what senders write into packets: "spacing"
     zero_order_hold: ClassVar[bool] = False  # the signal changes at ticks alone
     waits: ClassVar[bool] = False  # packets: ticks wait until they change something
 
@@ -962,7 +991,7 @@ SYMBOLS: Mapping[str, str | Mapping[str, str]] = MappingProxyType(
         | {k: v.symbol for k, v in SIGNALS.items() if k in Ack._fields}
         | {k: v.symbol for k, v in MEASURES.items()},
         "seen": {"count": "n", "elapsed": "e", "queue": "q", "capacity": "C", "size": "s",
-                 "sojourn": r"\theta", "buffer": "B", "random": r"\xi"},
+                 "sojourn": r"\theta", "buffer": "B", "random": r"\xi", "spacing": "X"},
         "signal": {k: v.symbol for k, v in SIGNALS.items()},
     }
 )  # fmt: skip

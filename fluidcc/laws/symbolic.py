@@ -150,14 +150,19 @@ def in_powers(expression: sp.Expr) -> sp.Expr:
     return bare.replace(expm1, lambda a: sp.exp(a).rewrite(sp.Pow) - 1)
 
 
+_WORDS = r"\text{by the rule of the law, in its file}"
+
+
 def print_latex(expression: sp.Expr) -> str:
     """LaTeX of an expression; words in place of one that nobody could read."""
     text = sp.latex(expression)
-    return text if len(text) <= _LONGEST else r"\text{by the rule of the law, in its file}"
+    return text if len(text) <= _LONGEST else _WORDS
 
 
 def _latex(expression: sp.Expr) -> str:
-    return print_latex(sp.nsimplify(in_powers(expression), rational=True))
+    bare = in_powers(expression)
+    text = print_latex(bare)  # before what takes long for a long one
+    return text if text == _WORDS else print_latex(sp.nsimplify(bare, rational=True))
 
 
 def latex_rule(law: AbstractWindowLaw | AbstractQueueLaw, method: str) -> list[str]:

@@ -58,7 +58,7 @@ _ARGUMENTS: dict[str, Any] = {
         1.0, 0.0, 0.1, marked=0.3, propagation=0.09, one_way=0.01, least_rtt=0.09,
         greatest_rtt=0.12, acked=50.0, rate=500.0, lost=1.0, flight=50.0, random=0.7, **_KNOWN,
     ),
-    "seen": Arrival(1.0, 0.0, 40.0, 1250.0, buffer=100.0, random=0.7),
+    "seen": Arrival(1.0, 0.0, 40.0, 1250.0, buffer=100.0, random=0.7, spacing=0.01),
     "since": Since(0.05, 0.1, 0.0),
     "signal": Signal(**{name: field.usual for name, field in SIGNALS.items()}),
     "trip": PathTimes(0.1, 0.02, 0.01, 0.07),

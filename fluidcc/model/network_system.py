@@ -144,7 +144,7 @@ def _structure(net: Network) -> tuple[Any, tuple]:
 
 @functools.lru_cache(maxsize=_KEPT)
 def _blank(treedef: Any, shapes: tuple) -> tuple[State, Outputs]:
-    net = jax.tree.unflatten(treedef, [jax.ShapeDtypeStruct(shape, float) for shape in shapes])
+    net = jax.tree.unflatten(treedef, [np.zeros(shape) for shape in shapes])
     state = jax.eval_shape(initial_state, net)
     rates = tuple(np.zeros(flows.rtt.shape) for flows in net.flows)
     none = tuple(np.zeros(()) for _ in net.links)

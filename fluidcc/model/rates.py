@@ -328,8 +328,9 @@ def deciding_rate(link: Link, queue: Num, offered: Num) -> Num:
 
 def _own_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
     """Signal of a queue law to packets, of which `offered` arrive [packet/s]."""
-    between = 1.0 / ops.maximum(deciding_rate(link, queue, offered), _SOME_RATE)
-    return link.queue.signal(x, link.arrival(1.0, between, queue))
+    rate = deciding_rate(link, queue, offered)
+    between = 1.0 / ops.maximum(rate, _SOME_RATE)
+    return link.queue.signal(x, link.arrival(1.0, between, queue, rate))
 
 
 def emit_signal(link: Link, x: Any, queue: Num, offered: Num) -> Signal:
@@ -378,18 +379,18 @@ def arrival_rate(link: Link, x: Any, q: Num, offered: Num) -> Any:
     that arrive, at `offered` packets per second, or leave, and by its signals.
     """
     law, capacity = link.queue, link.capacity
+    deciding = deciding_rate(link, q, offered)
 
     def change(count: Num, elapsed: Num) -> Any:
-        return law.move_memory(x, link.arrival(count, elapsed, q))
+        return law.move_memory(x, link.arrival(count, elapsed, q, deciding))
 
     per_packet = slope(lambda k: change(k, 0.0), x, q, capacity)
     per_second = slope(lambda k: change(0.0, k), x, q, capacity)
-    deciding = deciding_rate(link, q, offered)
     moved = summed(scaled(law.sampling_rate(deciding, capacity), per_packet), per_second)
     if not law.heeds_signals:
         return moved
     signals = deciding * _own_signal(link, x, q, offered).either
-    return summed(moved, scaled(signals, law.on_signal(x, link.arrival(1.0, 0.0, q))))
+    return summed(moved, scaled(signals, law.on_signal(x, link.arrival(1.0, 0.0, q, deciding))))
 
 
 def seen_at_tick(net: Network, queues: Sequence[Num], k: int) -> Arrival:

@@ -235,6 +235,7 @@ class Simulation:
             timer=timer,
             waits=law.waits,
             written=bool(law.written),
+            reads=bool(law.reads),
             link=k,
             marks_transmitted=late,
             key=stream_key(self.seed, "queue", k + (j << 32)),
@@ -371,7 +372,7 @@ class Simulation:
         ring = 2 ** np.ceil(np.log2(min(max(windows), 2 * path * scale) + 64))
         sack = sum(int(self.groups[f.group]["sack"]) for f in self.plan.flows)
         blocks = (sack > 0) * r.BLOCKS * r.BLOCK_RECORD.itemsize
-        numbers = 8 * r.NUMBERS * self._numbered()
+        numbers = 8 * r.ROOM * self._numbered()
         needed = pool * (r.PACKET_RECORD.itemsize + blocks + numbers)
         needed += ring * (len(windows) + sack * r.INDEX_RECORD.itemsize)
         if not needed <= _MOST_BYTES:
@@ -433,7 +434,7 @@ class Simulation:
             "routes": routes.table,
             "quenches": routes.quenches,
             "ring": np.zeros(flows * ring, np.uint8),
-            "numbers": np.zeros(self._numbered() * pool * r.NUMBERS),
+            "numbers": np.zeros(self._numbered() * pool * r.ROOM),
             "ack_blocks": np.zeros(blocks * pool, r.BLOCK_RECORD),
             "receiver_blocks": np.zeros(blocks * flows, r.BLOCK_RECORD),
             "crosses": _records(r.CROSS_RECORD, background.crosses),

@@ -101,7 +101,7 @@ def _write_queue(law: AbstractQueueLaw) -> str:
     update, signalled, signal, chance = rules if law.at_departure else map(_measured, rules)
     event = (
         r.Q_COUNT, r.Q_ELAPSED, r.Q_QUEUE, r.Q_CAPACITY, r.Q_SIZE, r.Q_SOJOURN, r.Q_BUFFER,
-        r.Q_RANDOM,
+        r.Q_RANDOM, r.Q_SPACING,
     )  # fmt: skip
     slots = dict(zip(update.event, event, strict=True))
     slots[chance.event[-1]] = r.Q_GAP

@@ -186,7 +186,7 @@ _GROUPS = {
     "sack": ("receive_sack", "send_sack", "reset_sack", "report_blocks"),
     "source_quench": ("send_quench",),
     "loads": ("decode_load",),
-    "written": ("clear_numbers", "take_numbers"),
+    "written": ("begin_numbers", "take_numbers"),
 }
 
 _ENTRIES = '''"""Generated: entry points of the packet engine."""
@@ -291,6 +291,8 @@ def _needed(kinds: Iterable[int], groups: np.ndarray, ports: np.ndarray) -> Iter
         yield "judge_heads"
     if ports["written"].any():
         yield "write_numbers"
+    if ports["reads"].any():
+        yield "read_spacing"
     if (ports["transmitter"] != 0).any():
         yield "serve_fairly"
     if (ports["coupled"] >= 0).any():

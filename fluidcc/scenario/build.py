@@ -30,6 +30,7 @@ from fluidcc.scenario.network import (
     forward_delays,
     unfit_fair,
     unfit_reverse_delays,
+    unfit_route,
 )
 from fluidcc.scenario.reader import FAULTY, Laws, Reader, got, sound
 from fluidcc.scenario.sender import read_sender, read_sender_laws
@@ -87,6 +88,7 @@ def build(raw: Mapping[str, Any], where: str, laws: Laws = LAWS) -> Network:
     delays = {name: link.get("delay", Link.delay) for name, link in links.items()}
     for name, flows in sound(groups).items():
         _check_reverse_delay(reader, name, flows, delays)
+        _check_route(reader, name, flows, links)
     _check_model(reader, choices, sound(groups))
     reader.finish()
     return Network(
@@ -486,6 +488,14 @@ def _needs_of_feedback(values: Mapping[str, Any]) -> Iterator[_Need]:
         yield bool(window.written) or not unread, "feedback", mark, name
     exact = f'"exact", as {feedback.name} tells no load factor'
     yield feedback.loads or not estimator.remembers, "estimator", exact, got(estimator.name)
+
+
+def _check_route(reader: Reader, name: str, flows: Flows, links: Mapping[str, Any]) -> None:
+    """Links on the way must write what the window law moves by."""
+    queues: list[Any] = [sound(link).get("queue") for link in links.values()]
+    if all(queues):
+        for expected, found in unfit_route(flows, queues, list(links)):
+            reader.fault(f"flows.{name}.route", expected, found)
 
 
 def _check_reverse_delay(

@@ -2,6 +2,7 @@
 take from them, the propagation along routes and how receivers echo marks.
 """
 
+import copy
 import dataclasses
 import itertools
 import math
@@ -10,9 +11,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from fluidcc import ops
 from fluidcc.errors import Fault, ScenarioError, Suggests, T, nearest, with_type
 from fluidcc.laws.feedback.mark_tail import MarkTail
 from fluidcc.laws.law import (
+    SIGNALS,
     AbstractEstimator,
     AbstractFeedback,
     AbstractLossClosure,
@@ -26,6 +29,7 @@ from fluidcc.laws.law import (
     MarkingPoint,
     Signal,
     Since,
+    unchanged,
 )
 from fluidcc.laws.load_code import Exact
 from fluidcc.laws.marking import Plain
@@ -41,6 +45,8 @@ from fluidcc.scenario.parsing import UnitError, read
 
 OF_QUEUES: Final = "queue", "buffer", "cross", "cross_sizes", "weight", "shift", "initial"
 """Keys of a queue; the others of a link are those of its transmitter, for a queue beside it too."""
+
+_SOME_RATE = 1e-9  # packet/s; keeps the spacing of packets finite if none arrive
 
 LONGEST: Final = 1e9
 """Longest run [s]; beyond, times of packets have too few digits left."""
@@ -154,6 +160,8 @@ class Link(Suggests, Module):
     [s], if its head has waited as long as that of the other less the shift: time-shifted FIFO.
     A `fair` link has a queue for each of its flows, each with this `buffer` and a law of its own,
     which knows its share of the capacity; they are served in turn.
+    Links of a network whose law reads the spacing of packets have `senders`, the number of flows
+    that write it.
     `schedule` has changes of capacity and delay in packet runs, in order of time. A transmission
     goes on at the new rate; packets do not overtake each other where a delay becomes shorter.
 
@@ -201,6 +209,7 @@ class Link(Suggests, Module):
     schedule: tuple[Change, ...] = static(())
     initial: LinkInitial = LinkInitial()
     beside: int | None = static(None)
+    senders: Num | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError when a value is out of its range, or changes are out of order."""
@@ -214,11 +223,18 @@ class Link(Suggests, Module):
         if self.weight is not None and self.shift is not None:
             raise ValueError(f"link.shift: expected {ONE_SCHEDULER}")
 
-    def arrival(self, count: Num, elapsed: Num, queue: Num) -> Arrival:
+    def arrival(self, count: Num, elapsed: Num, queue: Num, rate: Num | None = None) -> Arrival:
         """The arrival, or departure, of `count` packets `elapsed` s after those before at a queue
-        of this link that holds `queue` packets.
+        of this link that holds `queue` packets; `rate` is that of all packets, or the capacity.
+
+        Packets come from a flow in proportion to its rate, so that their mean spacing, of all
+        flows, is the number of flows over the rate of all.
         """
-        return Arrival(count, elapsed, queue, self.capacity, buffer=self.buffer)
+        found = Arrival(count, elapsed, queue, self.capacity, buffer=self.buffer)
+        if self.senders is None:
+            return found
+        rate = self.capacity if rate is None else rate
+        return found._replace(spacing=self.senders / ops.maximum(rate, _SOME_RATE))
 
 
 ONE_SCHEDULER: Final = "weight or shift, not both"
@@ -337,11 +353,35 @@ def _parts(field: str) -> property:
     """The field of a network that reads its links or groups as `Parts`; trees have a tuple."""
 
     def read(net: Any) -> Any:
-        parts: Any = Parts(vars(net)[field])
+        own = vars(net)[field]
+        parts: Any = Parts(_with_flows(own, net.flows) if field == "links" else own)
         parts.net, parts.field = net, field
         return parts
 
-    return property(read, lambda net, value: vars(net).__setitem__(field, tuple(value)))
+    def write(net: Any, value: Any) -> None:
+        own = (_crossed_by(link, None) for link in value) if field == "links" else value
+        vars(net)[field] = tuple(own)
+
+    return property(read, write)
+
+
+def _with_flows(links: Sequence[Link], groups: Sequence[Flows]) -> Iterator[Link]:
+    """The links, those whose law reads the spacing of packets with the number of flows."""
+    for k, link in enumerate(links):
+        if "spacing" in link.queue.reads:
+            own = (each for each in groups if k in each.route and each.feedback.written)
+            yield _crossed_by(link, sum(ops.total(each.n) for each in own))
+        else:
+            yield link
+
+
+def _crossed_by(link: Link, senders: Num | None) -> Link:
+    """The link with another number of senders."""
+    if link.senders is senders:
+        return link
+    changed = copy.copy(link)
+    vars(changed)["senders"] = senders
+    return changed
 
 
 class Network(Shown, Module):
@@ -398,6 +438,9 @@ class Network(Shown, Module):
                     f"flows.{name}.reverse_delay: expected a number, or {len(flows.route)} for the "
                     f"links of the route, got an array of shape {back}"
                 )
+            queues = [link.queue for link in vars(self)["links"]]
+            for expected, found in unfit_route(flows, queues, self.link_names):
+                raise ValueError(f"flows.{name}.route: expected {expected}, got {found}")
 
     @property
     def by_group(self) -> "Network":
@@ -497,6 +540,25 @@ def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
     return list(itertools.accumulate(_own_delays(flows, delays)[:-1], initial=given))
 
 
+def unfit_route(
+    flows: Flows, queues: Sequence[AbstractQueueLaw], names: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Expected links and those on the route of flows, if their window law does not move without a
+    number in packets that none of them writes, or if more than one writes a single one; `queues`
+    and `names` are those of all links.
+    """
+    law = flows.window
+    moves = law.on_ack(law.start(10.0), Ack(1.0, 0.1, 0.1)) != unchanged(law.start(10.0))
+    for field in law.written:
+        writers = [names[k] for k in flows.route if field in queues[k].written]
+        why = f"as {law.name} acts on the {SIGNALS[field].name} that it writes"
+        if not writers and not moves:
+            passed = (f"{names[k]} with {queues[k].name}" for k in flows.route)
+            yield f"a link with another queue law, {why}", " and ".join(passed)
+        elif SIGNALS[field].single and len(writers) > 1:
+            yield f"one such link, {why}", " and ".join(writers)
+
+
 ROUNDING: Final = 1e-12
 """Relative rounding of delays that are added up."""
 
@@ -566,11 +628,18 @@ def stands_still(flows: Flows) -> bool:
 
 
 def why_packets(net: Network) -> str:
-    """Why no level below packets follows a network that changes in time; empty if it does not."""
-    links = zip(net.link_names, net.links, strict=True)
-    groups = zip(net.flow_names, net.flows, strict=True)
+    """Why no level below packets follows a network that changes in time, or in which flows that
+    come and go are counted by their packets; empty if it does.
+    """
+    links = list(zip(net.link_names, net.links, strict=True))
+    groups = list(zip(net.flow_names, net.flows, strict=True))
     paths = [f"links.{name}.schedule" for name, link in links if link.schedule]
     paths += [f"flows.{name}.stop" for name, flows in groups if flows.stop]
+    counting = {k for k, (_, link) in enumerate(links) if link.senders is not None}
+    paths += [
+        f"flows.{name}.traffic, as {flows.traffic.name} at a link that counts flows"
+        for name, flows in groups if flows.traffic.starts and counting & {*flows.route}
+    ]  # fmt: skip
     return f"only packet runs (fluidcc packets) follow {' and '.join(paths)}" if paths else ""
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fluidcc import ops
 from fluidcc.laws.law import AbstractQueueLaw, AbstractWindowLaw, Ack, Arrival, MarkingPoint
 from fluidcc.laws.marking import Plain
 from fluidcc.laws.voice import Voice
@@ -40,6 +41,7 @@ from fluidcc.scenario.network import (
 LATE = (MarkingPoint.DEPARTURE, MarkingPoint.TRANSMITTED)
 _STEPS = 16, 256  # fewest and most in the shortest round trip
 _MOST_TURNS = 3200  # of flows in it, unless the fewest steps have more
+_NONE = 1e-12  # packets of a step in which none come
 _BURST = 1.5  # packets by which the arrivals of a step may be uneven
 _FILES = 0.25  # files that begin in a step, at most on average
 _BLOCKS = 8  # most parts of a step in which a queue law sees what arrives
@@ -191,10 +193,18 @@ class PortNumbers(NamedTuple):
     cross: Any  # packet/s
     weight: Any  # of a queue beside another, or ()
     shift: Any  # s, in its place
+    senders: Any  # that write their spacing for its law, or ()
 
     def arrival(self, *event: Any) -> Arrival:
-        """The event of a queue law, without its last numbers, at this link's buffer."""
-        return Arrival(*event)._replace(buffer=self.buffer)
+        """The event of a queue law, without its last numbers, at this link's buffer.
+
+        The spacings of packets sum up to the time that has passed, for each flow.
+        """
+        found = Arrival(*event)._replace(buffer=self.buffer)
+        if isinstance(self.senders, tuple):
+            return found
+        count = ops.maximum(found.count, _NONE)
+        return found._replace(count=count, spacing=self.senders * found.elapsed / count)
 
 
 class Numbers(NamedTuple):
@@ -494,6 +504,7 @@ def _port_numbers(net: Network, k: int) -> PortNumbers:
         cross=np.float64(link.cross),
         weight=() if link.weight is None else np.float64(link.weight),
         shift=() if link.shift is None else np.float64(link.shift),
+        senders=() if link.senders is None else np.float64(link.senders),
     )
 
 

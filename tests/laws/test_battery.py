@@ -22,7 +22,7 @@ import fluidcc.laws
 from fluidcc import ops
 from fluidcc.check import assertions, checks
 from fluidcc.check.cases import RULES, Case, cases_of, distinct, numbers_of
-from fluidcc.check.checks import Subject
+from fluidcc.check.checks import Subject, in_parts
 from fluidcc.laws import Droptail, Threshold
 from fluidcc.laws.law import Arrival, Law
 from fluidcc.laws.registry import LAWS
@@ -137,9 +137,7 @@ ARRIVALS = [c for c in CASES if c.method == "on_arrival" and type(c.law) in regi
 @settings(max_examples=10)
 @given(data=st.data())
 def test_arrivals_add_up(case: Case, data: st.DataObject):
-    one = st.tuples(st.floats(0.0, 50.0), st.floats(0.0, 1.0))
-    drawn = data.draw(st.tuples(numbers_of(case), one, one))
-    assert assertions.adds_up(case, drawn) is None
+    assert assertions.adds_up(case, data.draw(in_parts(case))) is None
 
 
 @pytest.mark.parametrize("kind", LAWS["queue"].values(), ids=lambda k: k.name)

@@ -1,4 +1,4 @@
-"""Laws whose links write numbers into packets: VCP, HPCC and RCP, through every engine."""
+"""Laws whose links write numbers into packets: VCP, HPCC, RCP and XCP, through every engine."""
 
 import cmath
 import math
@@ -9,7 +9,19 @@ import pytest
 
 import fluidcc as fc
 from fluidcc import ops
-from fluidcc.laws import HPCC, RCP, VCP, Ack, Arrival, Explicit, RateControl, Signal, Telemetry
+from fluidcc.laws import (
+    HPCC,
+    RCP,
+    VCP,
+    XCP,
+    Ack,
+    Arrival,
+    Explicit,
+    ExplicitControl,
+    RateControl,
+    Signal,
+    Telemetry,
+)
 from fluidcc.laws.law import ALWAYS, SIGNALS, WRITTEN
 from fluidcc.laws.own import loaded
 from fluidcc.scenario.network import FlowsInitial
@@ -20,7 +32,7 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
 def test_one_table_describes_the_fields_of_signals():
     assert tuple(SIGNALS) == Signal._fields
     assert [k for k in SIGNALS if k not in Ack._fields] == [*ALWAYS]
-    assert set(WRITTEN) == {"load", "spacing"} == set(Explicit().written)
+    assert set(WRITTEN) == {"load", "spacing", "positive", "negative"} == set(Explicit().written)
     # packets and trains take the largest of the links
     assert all(SIGNALS[k].combine is ops.maximum for k in WRITTEN)
 
@@ -229,6 +241,154 @@ def test_the_slowest_link_of_a_path_has_the_rate():
         found = [runs.mean["flows"][k]["goodput"] for k in ("long", "one", "two")]
         size = float(net.links[0].packet_size) * 8
         np.testing.assert_allclose(np.ravel(found) / size, rates, rtol=0.02)
+
+
+# XCP
+
+GAIN, WEIGHT, GAMMA = 0.4, 0.226, 0.1  # of the spare rate, the queue, the traffic shuffled
+
+
+def test_a_link_of_xcp_shares_out_the_aggregate_of_the_paper():
+    """Sums of the feedback over the packets of a round trip are alpha d (C - y) - beta q, the flow
+    with the longer spacing gets more of what is spare and gives less of what is shuffled.
+    """
+    law, d, queue = ExplicitControl(target=1.0), 0.1, 5.0
+    rates = np.array([300.0, 600.0])
+    for c in (1000.0, 850.0):
+        x = law.state_of(rates.sum(), 2.0, 1.0)
+        met = law.signal(x, Arrival(1.0, 1e-3, queue, c))
+        each = met.positive / rates - met.negative  # of the rate, with each packet
+        aggregate = 0.4 * d * (c - rates.sum()) - 0.226 * queue
+        assert (each * rates * d).sum() * d == pytest.approx(aggregate, rel=1e-7)
+        taken = max(GAMMA * rates.sum() * d - abs(aggregate), 0.0) + max(-aggregate, 0.0)
+        assert met.negative * rates.sum() * d * d == pytest.approx(taken, rel=1e-7)
+
+
+def test_sums_of_xcp_are_those_of_the_packets_of_an_interval():
+    law, time = ExplicitControl(), 0.0
+    x = law.start(0.0)
+    for k in range(4000):  # two flows, one of them twice as fast
+        step, spacing = (0.002, 0.006) if k % 3 == 0 else (0.001, 0.003)
+        seen = Arrival(1.0, step, 0.0, 1000.0, spacing=spacing)
+        x = law.state_of(*(a + b for a, b in zip(x, law.on_arrival(x, seen), strict=True)))
+        time += step
+    assert x.part == pytest.approx(1, rel=1e-9)
+    assert x.rate == pytest.approx(750, rel=0.02) and x.number == pytest.approx(3, rel=0.02)
+
+
+def characteristic_of_xcp(
+    theta: complex, alpha: float, beta: float, averaged: float = 1.0, gamma: float = GAMMA
+) -> complex:
+    """Of equal windows with a queue, theta = s d: the rate W/R answers to the queue at once, what
+    a packet brings back is as old as a round trip; sums are `averaged` over so much of one.
+    """
+    kept, late = 1 / (1 + theta * averaged), cmath.exp(-theta)
+    own = theta**2 + theta + gamma * theta * (1 - kept * late)
+    return own + (alpha * theta * kept + beta) * late
+
+
+def xcp(alpha: float, beta: float, trip: float = 0.1, n: float = 20.0, **queue) -> fc.Network:
+    """Flows whose round trip with the queue at rest is the link's."""
+    net = fc.load("katabi2002/queue")
+    c = float(net.links[0].capacity) * 0.1 / trip  # the same packets under way
+    held = alpha * (1.05 - 1) * c * trip / beta
+    laws = {"alpha": alpha, "beta": beta, "base": trip, "interval": trip} | queue
+    return fc.replace(
+        net,
+        {"link.capacity": c, "flow.n": n, "flow.rtt": trip - held / c,
+         **{f"link.queue.{k}": v for k, v in laws.items()}},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("averaged", [1.0, 0.02])
+@pytest.mark.parametrize("trip", [0.01, 0.1, 2.0])
+def test_the_roots_of_xcp_are_those_of_the_linear_equations(trip: float, averaged: float):
+    net = xcp(GAIN, WEIGHT, trip, interval=averaged * trip)
+    default = ExplicitControl()
+    assert (default.alpha, default.beta, default.gamma) == (GAIN, WEIGHT, GAMMA)
+    found = fc.stability(net)
+    assert found.stable
+    for root in [complex(r) * trip for r in found.roots if complex(r).real * trip > -0.9]:
+        assert abs(characteristic_of_xcp(root, GAIN, WEIGHT, averaged)) < 1e-6
+    assert any(abs(complex(r) * trip + 0.2) < 0.05 for r in found.roots)
+
+
+def edge_of_xcp(averaged: float) -> float:
+    """The alpha at which the roots of xcp cross, with beta = sqrt(2) alpha^2."""
+
+    def crossing(alpha: float) -> complex:
+        return min(
+            (characteristic_of_xcp(1j * w, alpha, math.sqrt(2) * alpha**2, averaged)
+             for w in np.linspace(0.5, 2.5, 20001)), key=abs,
+        )  # fmt: skip
+
+    return min(np.linspace(0.7, 1.3, 601), key=lambda a: abs(crossing(a)))
+
+
+def test_xcp_is_stable_below_the_published_bound_and_windows_up_to_a_larger_one():
+    """Theorem 1 of Katabi et al. has rates of constant round trips. ACKs that come late as the
+    queue grows hold windows back, so that the bound suffices; packets swing from ours on.
+    """
+    for trip in (0.01, 0.1, 2.0):
+        assert fc.stability(xcp(0.98 * ALPHA, math.sqrt(2) * (0.98 * ALPHA) ** 2, trip)).stable
+    edge = edge_of_xcp(1.0)
+    assert edge == pytest.approx(0.898, abs=0.002) and edge > 1.5 * ALPHA
+    for factor, stable in ((0.99, True), (1.01, False)):
+        alpha = factor * edge
+        assert fc.stability(xcp(alpha, math.sqrt(2) * alpha**2)).stable is stable
+    deviation = {}
+    for alpha in (0.8, 1.0):
+        net = xcp(alpha, math.sqrt(2) * alpha**2)
+        runs = fc.simulate_packets(net, until=60.0, warmup=30.0, seeds=(1,))
+        deviation[alpha] = math.sqrt(runs.mean["links"]["bottleneck"]["queue_var"])
+    assert deviation[0.8] < 10 < 2 * 10 < deviation[1.0]
+
+
+def test_xcp_shares_a_link_equally_at_all_levels():
+    net = fc.load("katabi2002/round_trips")
+    c = float(net.links[0].capacity)
+    eq = fc.equilibrium(net)
+    np.testing.assert_allclose(eq.flows["xcp"].rate, 0.95 * c / 6, rtol=1e-9)
+    times = {"until": 30.0, "warmup": 15.0, "seeds": (1,)}
+    for runs in (fc.simulate_trains(net, **times), fc.simulate_packets(net, **times)):
+        goodput = np.reshape(runs.mean["flows"]["xcp"]["flow_goodput"], (3, 2))
+        np.testing.assert_allclose(goodput.mean(axis=1), 0.95 * 12000 * c / 6, rtol=0.01)
+        np.testing.assert_allclose(goodput, 0.95 * 12000 * c / 6, rtol=0.05)  # in bunches
+
+
+def test_the_queue_of_xcp_above_full_load_is_its_closed_form():
+    net = fc.load("katabi2002/queue")
+    queue = 0.4 * 0.05 * float(net.links[0].capacity) * 0.1 / 0.226
+    assert fc.equilibrium(net).links["bottleneck"].queue == pytest.approx(queue, rel=1e-9)
+    times = {"until": 30.0, "warmup": 15.0, "seeds": (1,)}
+    # windows of whole packets send 1.2 % less than W/R: packets count flows by R/W, trains as such,
+    # and 1.2 % of what is shuffled is 4.4 packets of queue
+    for verb, off in ((fc.simulate_packets, 0.03), (fc.simulate_trains, 0.08)):
+        found = verb(net, **times).mean["links"]["bottleneck"]
+        assert found["queue_mean"] == pytest.approx(queue, rel=off) and found["drops"] == 0
+
+
+def test_windows_of_xcp_become_equal_by_the_traffic_that_is_shuffled():
+    """At equal round trips the difference falls as exp(-gamma t/d)."""
+    net = fc.load("katabi2002/queue")
+    own = net.flows[0]
+    pair = fc.Network(net.links, (own, own), flow_names=("one", "two"))
+    roots = [complex(r) for r in fc.stability(pair).roots]
+    assert min(abs(r + GAMMA / 0.1) for r in roots) < 1e-9
+
+
+def test_what_links_of_xcp_cannot_do_is_refused(tmp_path: Path):
+    net = fc.load("katabi2002/round_trips")
+    one, own = net.links[0], net.flows[0]
+    deaf = fc.Flows(XCP(), n=own.n, rtt=own.rtt, feedback=Explicit(), route=(0, 1))
+    with pytest.raises(ValueError, match="one such link, as xcp acts on the positive feedback"):
+        fc.Network((one, one), (deaf,), link_names=("a", "b"))
+    with pytest.raises(fc.ScenarioError, match=r"route: expected a link with another queue law"):
+        fc.replace(net, {"link.queue.law": "droptail"})
+    files = fc.replace(net, {"flow.traffic.law": "web"})
+    for verb in (fc.simulate_trains, fc.simulate):
+        with pytest.raises(Exception, match="at a link that counts flows"):
+            verb(files, until=1.0)
 
 
 # Two numbers at a time

@@ -18,6 +18,7 @@ from strategies import (
     anywhere,
     fitted,
     forms,
+    heard,
     laws_of_groups,
     logarithmic,
     near,
@@ -121,8 +122,9 @@ def structures(draw: st.DrawFn, using: type[Law] | None = None) -> Network:
     if all(group.traffic.name == "files" for group in flows):  # of which the fluid has no senders
         bulk = LAWS["traffic"]["bulk"]()
         flows.append(dataclasses.replace(draw(_flows(None, links, chosen)), traffic=bulk))
+    drawn = tuple(draw(_links(first[k])) for k in range(links))
     return Network(
-        links=tuple(draw(_links(first[k])) for k in range(links)),
+        links=heard(drawn, tuple(flows)),
         flows=tuple(flows),
         rates=chosen,
         delay=draw(st.sampled_from(["explicit", "explicit", "fifo"])),

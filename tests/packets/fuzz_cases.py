@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from strategies import groups, instances, logarithmic, voices
+from strategies import groups, heard, instances, logarithmic, voices
 
 from fluidcc import Flows, Link, Network, PacketRuns, simulate_packets
 from fluidcc.laws.registry import LAWS
@@ -110,7 +110,7 @@ def networks(draw: st.DrawFn) -> Network | str:
         chosen = tuple(draw(links(size)) for _ in range(count))
         teams = tuple(draw(flows(chosen)) for _ in range(draw(st.integers(1, 3))))
         return Network(
-            links=chosen,
+            links=heard(chosen, teams),
             flows=teams,
             link_names=tuple(f"link {k}" for k in range(count)),
             flow_names=tuple(f"group {k}" for k in range(len(teams))),

@@ -18,9 +18,9 @@ Num = Any
 def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp.Expr]:
     """Windows at which growth and reactions to marks of probability p balance, as formulas.
 
-    Misra and Ott (2003), eq. 4, for any law whose state is its window; empty for others, and if
-    SymPy finds no closed form. Roots that are no windows, negative at the law's parameters, are
-    left out.
+    Misra and Ott (2003), eq. 4, for any law whose state is its window; empty for others, for rules
+    with cases, and if SymPy finds no closed form. Roots that are no windows, negative at the law's
+    parameters, are left out.
     """
     if len(window.fields) > 1:
         return []
@@ -28,6 +28,8 @@ def zero_drift(window: AbstractWindowLaw, reaction: AbstractReaction) -> list[sp
     bare, one = with_symbols(window), Ack(sp.Integer(1), sp.Integer(0), sp.Symbol("R", real=True))
     share = reaction.shares(p, w, one.rtt)
     balance = share.growing * bare.on_ack(w, one) + share.reacting * bare.on_mark(w, one)
+    if balance.has(sp.Piecewise, sp.Max, sp.Min):
+        return []
     try:
         roots = sp.solve(sp.nsimplify(in_powers(balance)), w)
     except NotImplementedError:

@@ -15,8 +15,8 @@ class RateControl(AbstractQueueLaw):
     (T/d) (alpha (C - y) - beta q/d) / C of itself, y being the rate that has come and d the mean
     round trip. Here each packet and the time before it move R by their part of that, so that there
     is no T: the memory is the logarithm of R/C. d is a parameter, as packets do not bring their
-    round trips. The link may aim at a share `gamma` of C; above 1 it keeps a queue of
-    alpha (gamma - 1) C d/beta.
+    round trips. The link aims at a share `gamma` of C, 1 in the paper, at which rest is
+    at the edge of a queue; above 1 it keeps one of alpha (gamma - 1) C d/beta.
     """
 
     name: ClassVar[str] = "rcp"
@@ -29,7 +29,7 @@ class RateControl(AbstractQueueLaw):
     alpha: Num = param(0.4, r"\alpha", unit="1", doc="weight of the spare rate", within="[0, inf)")
     beta: Num = param(0.226, r"\beta", unit="1", doc="weight of the queue", within="[0, inf)")
     base: Num = param(0.1, "d", unit="s", doc="mean round trip", within="(0, inf)")
-    gamma: Num = param(1.0, r"\gamma", unit="1", doc="target utilisation", within="(0, 2)")
+    gamma: Num = param(0.95, r"\gamma", unit="1", doc="target utilisation", within="(0, 2)")
 
     def on_arrival(self, x: Num, seen: Arrival) -> Num:
         """Grow with time, shrink with each packet, and with the queue."""

@@ -34,7 +34,7 @@ def decode_load(s, flow, group, receiver, packet, index):
     largest load counts from the next packet on: the sender reacts to the mark itself by the
     estimate before it.
     """
-    load = r.number_at(s.numbers, r.NUMBERS * index + r.LOAD)
+    load = r.number_at(s.numbers, r.ROOM * index + r.LOAD)
     if packet.flags & r.ECT:
         marked = packet.flags & r.CE
         hash_value = 1.0 if marked else hashed(flow.hash_key, packet.identity)
@@ -50,7 +50,7 @@ def decode_load(s, flow, group, receiver, packet, index):
 def take_numbers(s, flow, group, index):
     """Keep the numbers in a packet, behind the flow's memory of its law."""
     for k in range(group.written):
-        number = r.number_at(s.numbers, r.NUMBERS * index + k)
+        number = r.number_at(s.numbers, r.ROOM * index + k)
         r.number_at(flow.memory, group.states + k).value = number.value
 
 

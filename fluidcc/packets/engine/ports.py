@@ -159,8 +159,17 @@ def _draw(s, port, packet, flow, group, chance, mapped, marks, own):
 def write_numbers(s, port, index):
     """Write the numbers of a link's signal into a packet, if they are larger than those there."""
     for k in range(r.NUMBERS):
-        number = r.number_at(s.numbers, r.NUMBERS * index + k)
+        number = r.number_at(s.numbers, r.ROOM * index + k)
         number.value = max(number.value, r.number_at(port.block, r.Q_WRITTEN + k).value)
+
+
+@part(records="port packet group")
+def read_spacing(s, port, index, packet, group):
+    """Read the spacing that the sender has written into a packet; 0 if it writes none."""
+    spacing = 0.0
+    if group.written > 0 and packet.flags & r.ACK == 0:
+        spacing = r.number_at(s.numbers, r.ROOM * index + r.SPACING).value
+    r.number_at(port.block, r.Q_SPACING).value = spacing
 
 
 @inlined
@@ -177,6 +186,8 @@ def decide(s, port, index, packet, queued, full):
     if port.counts_system == 1:
         queue += port.busy + 1
     write_arrival(s, port, packet.size, queue)
+    if port.reads == 1:
+        read_spacing(s, port, index, packet, group)
     port.seen_at = s.now
     call(port.arrive, port.block)
     if port.written == 1 and packet.flags & r.ACK == 0:
@@ -371,6 +382,8 @@ def _judge_head(s, port, packet):
     port.gap_bytes += packet.size
     write_arrival(s, port, packet.size, queue)
     r.number_at(port.block, r.Q_SOJOURN).value = s.now - packet.arrives
+    if port.reads == 1:
+        read_spacing(s, port, port.head, packet, group)
     port.seen_at = s.now
     call(port.depart, port.block)
     if port.written == 1 and packet.flags & r.ACK == 0:

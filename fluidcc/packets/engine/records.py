@@ -57,8 +57,9 @@ SEND, ENTER, DROP, MARK, LEAVE, RECEIVE, ACKNOWLEDGE, QUENCHED, EXPIRE, CHANGE =
 # draw it, from the stream of the law's key, and count the draws
 Q_COUNT, Q_ELAPSED, Q_QUEUE, Q_CAPACITY, Q_SIZE, Q_GAP = range(6)
 Q_MARK, Q_DROP, Q_CHANCE, Q_CHANGED, Q_SOJOURN, Q_BUFFER = range(6, 12)
-Q_RANDOM, Q_KEY, Q_DRAWS, Q_WRITTEN = range(12, 16)
+Q_RANDOM, Q_KEY, Q_DRAWS, Q_SPACING, Q_WRITTEN = range(12, 17)
 NUMBERS = len(WRITTEN)  # that links write into a packet, in this order
+SPACING, ROOM = NUMBERS, NUMBERS + 1  # that of the sender, behind them; and of all
 LOAD = WRITTEN.index("load")
 Q_STATE = Q_WRITTEN + NUMBERS
 # of a window law's: the rest of its state and parameters follow
@@ -131,7 +132,8 @@ PORT_RECORD, port_at = _record(
     "at update arrive depart signal signalled tick block transmitter delays",
     "u8 key loss_key",
     "i4 head tail count serving busy armed by_bytes averages counts_system largest largest_system",
-    "i4 timer waits due written link marks_transmitted entity sibling coupled judged shares ahead",
+    "i4 timer waits due written reads link marks_transmitted entity sibling coupled judged shares",
+    "i4 ahead",
 )
 
 GROUP_RECORD, group_at = _record(
@@ -230,7 +232,7 @@ SIMULATION_RECORD, simulation_at = _record(
     # addresses of parts that are compiled apart, by the name of the function
     "at report_missing trace_packet trace_sender tick_queue catch_up receive_sack send_sack",
     "at reset_sack report_blocks send_quench mark_departure receive_quench rewrite_ack",
-    "at write_numbers clear_numbers take_numbers decode_load",
+    "at write_numbers begin_numbers take_numbers read_spacing decode_load",
     "at judge_heads serve_fairly mark_coupled send_cross receive_datagram advance_call admit_call",
     "at advance_session start_session finish_connection stop_flow delay_ack send_delayed_ack",
     "at change_link",

@@ -433,11 +433,12 @@ def react_to_quench(s, flow, group, sequence, dropped):
         _reduce_window(flow, group, target, 1 if recovering else 0)
 
 
-@part()
-def clear_numbers(s, index):
-    """Begin the numbers that links write into a packet, at 0."""
+@part(records="flow")
+def begin_numbers(s, flow, index):
+    """Begin the numbers that links write into a packet, at 0, and write the sender's spacing."""
     for k in range(r.NUMBERS):
-        r.number_at(s.numbers, r.NUMBERS * index + k).value = 0.0
+        r.number_at(s.numbers, r.ROOM * index + k).value = 0.0
+    r.number_at(s.numbers, r.ROOM * index + r.SPACING).value = flow.rtt / max(flow.window, 1.0)
 
 
 @compiled
@@ -471,7 +472,7 @@ def send(s, f, flow, group, sequence):
     packet.connection = flow.connection
     packet.identity = flow.sent
     if group.written > 0:
-        clear_numbers(s, index)
+        begin_numbers(s, flow, index)
     packet.hop = 1
     packet.size = group.size
     packet.flags = r.ECT if group.ecn_capable == 1 else 0

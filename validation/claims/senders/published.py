@@ -394,3 +394,42 @@ def _rcp(alpha, trip, gamma=1.01):
             **{f"link.queue.{k}": getattr(law, k) for k in ("alpha", "beta", "gamma", "base")},
         },
     )  # fmt: skip
+
+
+@judge("SENDERS-25", needs=("xcp",))
+def rates_of_xcp(lab, claim):
+    """Jain's index of the flows' goodputs, and losses."""
+    runs = lab.packets("xcp")
+    index = runs.at(3, "flows.xcp.jain").mean()
+    drops = runs.at(3, "links.bottleneck.drop_fraction").mean()
+    said = f"Jain's index is {index:.5f}; {drops:g} lost"
+    return shown(index > 0.999 and drops == 0, said, engine="packets")
+
+
+@judge("SENDERS-26")
+def region_of_xcp(lab, claim):
+    """A little inside at three delays, and where windows with these gains become unstable."""
+    bound = math.pi / (4 * math.sqrt(2))
+    inside = [
+        lab.ask(fc.stability, _xcp(0.98 * bound, d), roots=0)["stable"] for d in (0.01, 0.1, 2)
+    ]
+    low, high = bound, 4 * bound
+    for _ in range(8):
+        middle = (low + high) / 2
+        stable = lab.ask(fc.stability, _xcp(middle, 0.1), roots=0)["stable"]
+        low, high = (middle, high) if stable else (low, middle)
+    said = f"stable at 0.98 of the bound at each delay; windows are stable up to {low:.2f}"
+    return shown(all(inside), said, engine="fluid")
+
+
+def _xcp(alpha, trip):
+    """Twenty flows with these gains, round trip with the queue [s]."""
+    beta, net = math.sqrt(2) * alpha**2, fc.load("katabi2002/queue")
+    rate = float(net.links[0].capacity) * 0.1 / trip
+    queue = alpha * (net.links[0].queue.target - 1) * rate * trip / beta
+    own = {"alpha": alpha, "beta": beta, "base": trip, "interval": trip}
+    return fc.replace(
+        net,
+        {"link.capacity": rate, "flow.rtt": trip - queue / rate,
+         **{f"link.queue.{k}": v for k, v in own.items()}},
+    )  # fmt: skip
