@@ -34,6 +34,7 @@ from fluidcc.model.delays import (
     ages_along,
     breakpoint_distances,
     fifo_delays,
+    looking_back,
     output_indices,
 )
 from fluidcc.model.fluid import steady
@@ -304,16 +305,18 @@ class _Moving:
 
     def late(self, component: Component, t: Num) -> DelayedInputs:
         """Lags of all delayed inputs at a time."""
-        net, first = self.net, self.first_queue
+        net, first, y = self.net, self.first_queue, self.tree(self.state(component, t))
         if net.delay != "fifo":
-            return ages(net, self.tree(self.state(component, t)))
+            return ages(net, y)
 
         def queue_at(k: int, s: Num, _: int) -> Num:
             if first + k not in self.free:
                 return jnp.full_like(s, self.flat[first + k])
             return component(np.full(jnp.shape(s), self.free.index(first + k)), s)
 
-        return ages_along(net, [fifo_delays(net, f, t, queue_at, _entry_time) for f in net.flows])
+        pairs = zip(net.flows, y.senders, strict=True)
+        paths = ((f, s, fifo_delays(net, f, t, queue_at, _entry_time)) for f, s in pairs)
+        return ages_along(net, [looking_back(*path) for path in paths])
 
 
 @compile_once(static_argnames="free")

@@ -38,7 +38,7 @@ from fluidcc.programs import leaves, map_tree
 from fluidcc.scenario.network import Network
 
 _SEED = 1
-_PERIOD = 0.01  # s between the states of a packet run
+_MOST = 4000  # states of a packet run
 _PASSED = (__file__, ops.__file__, dual.__file__, f"{Path(np.__file__).parent}")
 _GAPS = 100  # packets since the last signal: 1 to this many, in turn
 _LONGEST = 60  # letters of a choice that a message shows
@@ -232,6 +232,7 @@ def _in_packets(law: type[Law], net: Network, until: float) -> Iterator[_Met]:
     waits = queueing_delay(counts[:, : len(net.links)], capacities)
     for g, flows in enumerate(net.flows):
         if type(flows.window) is law:
+            own = simulation.plan.groups[g].flows.window
             members = np.concatenate(simulation.plan.members(g))
             numbers = np.array([s[members] for s in senders])  # (times, flows, numbers)
             delay = waits[:, list(flows.route)].sum(axis=1)[:, None] + 0.0 * numbers[..., 0]
@@ -239,7 +240,7 @@ def _in_packets(law: type[Law], net: Network, until: float) -> Iterator[_Met]:
             states = others[len(WRITTEN) :]
             found = {name: np.ravel(v) for name, v in zip(WRITTEN, others, strict=False)}
             event = _ack(np.ravel(states[0]), np.ravel(rtt + delay), np.ravel(delay), found)
-            yield _Met(flows.window, [np.ravel(v) for v in states], event)
+            yield _Met(own, [np.ravel(v) for v in states], event)
 
 
 def _sample(simulation: Simulation, until: float) -> Iterator[tuple]:
@@ -254,7 +255,7 @@ def _sample(simulation: Simulation, until: float) -> Iterator[tuple]:
               for n, a in zip(sizes, flows["memory"], strict=True)]  # fmt: skip
     states, first = groups["states"], 2 + len(WRITTEN)
     widest = max(states, default=0)
-    for time in np.arange(0.0, until, _PERIOD):
+    for time in np.linspace(0.0, until, _MOST, endpoint=False):
         while advance(simulation.address, float(time), SLICE) == records.MORE:
             pass
         own = np.zeros((len(flows), first + widest))

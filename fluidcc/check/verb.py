@@ -37,6 +37,7 @@ from fluidcc.laws.trial import describe, line_of_error
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import Numbers, network_system, record_at_rest
 from fluidcc.packets.hooks import compile_ahead
+from fluidcc.packets.run import simulate_packets
 from fluidcc.progress import Progress, report, reporting
 from fluidcc.quantities import about, labels
 from fluidcc.result import Result, plain
@@ -181,6 +182,7 @@ _TOLERANCE = 0.1  # of a mode: greatest distance of the trajectory from it
 _FOLDS = 6.0  # e-folds of the slowest root before packets are measured
 _LONGEST = 60.0  # s
 _WARMUP, _MEASURED = 15.0, 25.0  # s of packets
+_TRIP = 0.008  # s; for shorter round trips less time passes
 _SEEDS, _MORE_SEEDS = (1, 2, 3), tuple(range(1, 11))
 _PASSES = 0.15  # of a prediction: largest difference of packets beyond their interval
 _SMALLEST = 1.0  # packet; a shorter queue is judged as one of this length
@@ -223,6 +225,12 @@ class NetworkTest:
         """The network."""
         return network_with(self.law, self.kind) if self.given is None else self.given
 
+    @property
+    def alone(self) -> str:
+        """Why packets alone follow the law; empty if the mean does too."""
+        why = getattr(self.law, "no_mean", "")
+        return f"the rules have no mean, as {why}" if why else ""
+
     @functools.cached_property
     def equilibrium(self) -> Equilibrium:
         """Its equilibrium; that of the population if mean windows have none that is known."""
@@ -257,9 +265,12 @@ class NetworkTest:
 
     def _meet(self, net: Network) -> None:
         """Note the arms that the rules take at an equilibrium; in packets if there is none."""
+        if self.alone:
+            watch_packets(self.arms, self.law, net, _WARMUP * _share(net))
+            return
         eq = self.equilibrium if net is self.net else equilibrium(net)
         if eq.status in ("none", "undetermined") or is_population(eq):
-            watch_packets(self.arms, self.law, net, _WARMUP)
+            watch_packets(self.arms, self.law, net, _WARMUP * _share(net))
         else:
             watch_equilibrium(self.arms, self.law, eq)
 
@@ -276,6 +287,8 @@ class NetworkTest:
 
     def settles(self) -> Answer:
         """The network has an equilibrium, with links in use or something that holds the flows."""
+        if self.alone:
+            return None, self.alone
         eq = self.equilibrium
         link, summary = next(iter(eq.links.values())), f"equilibrium {eq.status}"
         if eq.status == "none":
@@ -300,6 +313,8 @@ class NetworkTest:
 
     def stable(self) -> Answer:
         """The count of unstable roots is certain."""
+        if self.alone:
+            return None, self.alone
         found = self.roots
         if found.stable is None:
             return None, f"undetermined: {found.message}"
@@ -314,6 +329,8 @@ class NetworkTest:
 
     def course(self) -> Answer:
         """A trajectory that begins on the mode of the rightmost root stays on it."""
+        if self.alone:
+            return None, self.alone
         if self.roots.stable is None or self.roots.rightmost is None or self.roots.linear is None:
             return None, "there are no roots to go by"
         root = self.roots.rightmost
@@ -336,7 +353,11 @@ class NetworkTest:
         return [] if run.error <= _TOLERANCE else [summary], summary
 
     def packets(self) -> Answer:
-        """Packets do what the level that is recommended predicts, in each network."""
+        """Packets do what the level that is recommended predicts, in each network; of a law without
+        a mean, they use the link.
+        """
+        if self.alone:
+            return used_by_packets(self.net)
         found = [compare_packets(net) for net in self.nets]
         faults = [line for verdict, line in found if verdict == FAILED]
         open_ = [line for verdict, line in found if verdict == UNDETERMINED]
@@ -349,7 +370,7 @@ class NetworkTest:
         if self.kind not in ("window", "queue"):
             return None, "arms are watched in the rules of window laws and queue laws"
         for net in self.nets:
-            watch_packets(self.arms, self.law, net, _WARMUP + _MEASURED)
+            watch_packets(self.arms, self.law, net, (_WARMUP + _MEASURED) * _share(net))
         known, missing = self.arms.known, self.arms.known - self.arms.taken
         if not known:
             return None, "the rules have no where, minimum, maximum or clip"
@@ -366,6 +387,11 @@ def _scaled(net: Network, factor: float) -> Network:
         f"links.{name}.capacity": f"{factor * float(link.capacity)!r} packet/s"
         for name, link in zip(net.link_names, net.links, strict=True)
     })  # fmt: skip
+
+
+def _share(net: Network) -> float:
+    """The share of the time that a network with short round trips takes, at most 1."""
+    return min(max(float(np.max(flows.rtt)) for flows in net.flows) / _TRIP, 1.0)
 
 
 def _describe(net: Network) -> str:
@@ -404,10 +430,11 @@ def compare_packets(net: Network) -> tuple[str, str]:
     are too wide to tell. If the equilibrium is unstable, a trajectory decides whether mean windows
     apply. Trains are asked if neither the population nor the mean windows do.
     """
-    root = stability(net).rightmost
-    slow = _LONGEST if root is None or root.real >= 0 else _FOLDS / -root.real
-    warmup = min(max(_WARMUP, slow), _LONGEST)
-    until, unstable = warmup + _MEASURED, root is not None and root.real >= 0
+    root, share = stability(net).rightmost, _share(net)
+    longest = _LONGEST * share
+    slow = longest if root is None or root.real >= 0 else _FOLDS / -root.real
+    warmup = min(max(_WARMUP * share, slow), longest)
+    until, unstable = warmup + _MEASURED * share, root is not None and root.real >= 0
     run = functools.partial(compare, net, until=until, warmup=warmup, trajectory=unstable)
     verdict, line = UNDETERMINED, ""
     for seeds in (_SEEDS, _MORE_SEEDS):
@@ -418,6 +445,21 @@ def compare_packets(net: Network) -> tuple[str, str]:
         if verdict != UNDETERMINED or predicted.level == "packets":
             break
     return verdict, line
+
+
+def used_by_packets(net: Network) -> Answer:
+    """Packets of a network with nothing to hold them against use one of its links."""
+    warmup, measured = (time * _share(net) for time in (_WARMUP, _MEASURED))
+    runs = simulate_packets(net, until=warmup + measured, warmup=warmup, seeds=_SEEDS)
+    links = runs.mean["links"]
+    texts = [
+        f"{name} is used to {100 * link['utilization']:.3g} %, with {link['queue_mean']:.4g} "
+        f"packets of queue and a share of {link['drop_fraction']:.2g} lost"
+        for name, link in links.items()
+    ]
+    summary = f"at {_rates(net)}, {len(_SEEDS)} seeds: {', '.join(texts)}"
+    used = max(link["utilization"] for link in links.values()) >= _IDLE
+    return [] if used else [f"no link is used: {summary}"], summary
 
 
 def _judge(measured: Comparison, predicted: Comparison, where: str) -> tuple[str, str]:

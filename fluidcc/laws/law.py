@@ -41,6 +41,7 @@ class Signal(NamedTuple):
     drop: Num = 0.0
     load: Num = 0.0
     delay: Num = 0.0
+    earlier: Num = 0.0
     spacing: Num = 0.0
     positive: Num = 0.0
     negative: Num = 0.0
@@ -56,7 +57,8 @@ class SignalField(NamedTuple):
 
     `combine` takes the value of the links before, first 0.0, and that of the next one. `usual` is
     a moderate number. A field with `measure`, of queue [packet] and capacity [packet/s], comes from
-    no law: the acknowledged packet measured it as it entered each queue, whatever the feedback.
+    no law: the acknowledged packet measured it as it entered each queue, whatever the feedback; of
+    one that `looks_back`, a packet the window law's `lookback` before it.
     Fields of neither kind are numbers in packets (`WRITTEN`), which combine by their maximum; one
     link at most on a path writes those that are `single`.
     """
@@ -68,6 +70,7 @@ class SignalField(NamedTuple):
     combine: Callable[[Num, Num], Num]
     usual: float
     measure: Callable[[Num, Num], Num] | None = None
+    looks_back: bool = False
     single: bool = False
 
 
@@ -96,6 +99,16 @@ SIGNALS: Mapping[str, SignalField] = MappingProxyType(
             operator.add,
             0.01,
             measure=queueing_delay,
+        ),
+        "earlier": SignalField(
+            "queueing delay before",
+            r"\delta_b",
+            "s",
+            Interval("[0, inf)"),
+            operator.add,
+            0.01,
+            measure=queueing_delay,
+            looks_back=True,
         ),
         "spacing": SignalField(
             "time between packets", r"\varsigma", "s", Interval("[0, inf)"), ops.maximum, 0.01
@@ -208,6 +221,7 @@ class Ack(NamedTuple):
     spacing: Num = 0.0  # s, least time between packets that the links on the path allow
     positive: Num = 0.0  # packet/s^2, that a link adds to the rate of each of its flows
     negative: Num = 0.0  # 1/s, that it takes of the rate
+    earlier: Num = 0.0  # s, the delay of a packet the law's `lookback` before; in the mean alone
 
 
 class Measure(NamedTuple):
@@ -472,6 +486,14 @@ class AbstractWindowLaw(AbstractRemembering):
         the smaller one of it and of window over round trip, or it alone if a law is `rate_based`.
         """
         return None
+
+    def lookback(self, s: State, ack: Ack) -> Num:
+        """How much older `ack.earlier` is than `ack.delay` [s].
+
+        Called by the fluid model, for a law that reads it. In packets a law has to keep the delay
+        before by itself: what `in_packets` returns must not read it.
+        """
+        return 0.0
 
     @property
     def is_paced(self) -> bool:

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.laws.law import ALWAYS, SIGNALS, MarkingPoint, PathTimes, Signal, queueing_delay
+from fluidcc.laws.law import (
+    ALWAYS,
+    SIGNALS,
+    Ack,
+    MarkingPoint,
+    PathTimes,
+    Signal,
+    queueing_delay,
+)
 from fluidcc.ops import Num
 from fluidcc.programs import map_tree
 from fluidcc.scenario.network import (
@@ -166,6 +174,7 @@ class PathDelays(NamedTuple):
     entered: tuple[Num, ...]  # since packets acknowledged now entered each queue
     before: tuple[tuple[Num, ...], ...]  # since packets entering each now entered those before it
     passages: tuple[tuple[int, Num], ...] = ()  # through queues on record: link, since the entry
+    lookback: Num = 0.0  # from these packets to that of the delay before
 
 
 def signal_age(flows: Flows, link: Link, trip: PathTimes) -> Num:
@@ -303,15 +312,23 @@ def ages_along(net: Network, delays: list[PathDelays]) -> DelayedInputs:
 
         return tuple(full(f, w) for f, w in zip(net.flows, delays, strict=True))
 
-    def signal_ages(age: Num, fields: tuple[str, ...] = ALWAYS, entered: Num = 0.0) -> Signal:
-        ages = (entered if field.measure else age for field in SIGNALS.values())
+    def signal_ages(
+        age: Num, fields: tuple[str, ...] = ALWAYS, entered: Num = 0.0, lookback: Num = 0.0
+    ) -> Signal:
+        ages = []
+        for field in SIGNALS.values():
+            measured = entered + lookback if field.looks_back else entered
+            ages.append(measured if field.measure else age)
         return only(Signal(*ages), fields)
 
     def received(flows: Flows, way: PathDelays) -> tuple[Signal, ...]:
         return tuple(
-            signal_ages(signal_age(flows, net.links[k], trip), fields_heard(net, flows, k), entered)
+            signal_ages(
+                signal_age(flows, net.links[k], trip), fields_heard(net, flows, k), entered,
+                way.lookback,
+            )
             for k, trip, entered in zip(flows.route, way.trips, way.entered, strict=True)
-        )
+        )  # fmt: skip
 
     def passed(flows: Flows, way: PathDelays) -> tuple[tuple[Passed, ...], ...]:
         return tuple(tuple(Passed(signal_ages(age), age) for age in ages) for ages in way.before)
@@ -329,7 +346,18 @@ def ages_along(net: Network, delays: list[PathDelays]) -> DelayedInputs:
 
 def ages(net: Network, y: State) -> DelayedInputs:
     """Age of every delayed number [s], in the shape of DelayedInputs, from the present queues."""
-    return ages_along(net, [explicit_delays(net, flows, y.queues) for flows in net.flows])
+    pairs = zip(net.flows, y.senders, strict=True)
+    paths = ((f, s, explicit_delays(net, f, y.queues)) for f, s in pairs)
+    return ages_along(net, [looking_back(*path) for path in paths])
+
+
+def looking_back(flows: Flows, s: Any, delays: PathDelays) -> PathDelays:
+    """The delays of senders with a memory `s`, whose law may read a delay before."""
+    if not any(SIGNALS[name].looks_back for name in flows.window.signals):
+        return delays
+    rtt = delays.trips[0].round_trip
+    ack = Ack(1.0, 0.0, rtt, propagation=flows.rtt + 0.0 * rtt)
+    return delays._replace(lookback=flows.window.lookback(s.law, ack))
 
 
 def output_index(net: Network) -> Outputs:

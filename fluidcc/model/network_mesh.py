@@ -13,11 +13,12 @@ from fluidcc.arrays import jax
 from fluidcc.dde.integrate import power_of_two
 from fluidcc.dde.uniform import Uniform
 from fluidcc.laws.law import Ack
-from fluidcc.model.delays import ages_along, explicit_delays
+from fluidcc.model.delays import PathDelays, ages_along, explicit_delays, looking_back
 from fluidcc.model.fluid import as_fluid
+from fluidcc.model.rates import start_sender
 from fluidcc.ops import Num
 from fluidcc.programs import flatten, leaves, map_tree
-from fluidcc.scenario.network import Link, Network
+from fluidcc.scenario.network import Flows, Link, Network
 
 _STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
 _STEPS_PER_MEMORY = 256  # at most, in the place of one step that suits the delays
@@ -45,13 +46,21 @@ def reach(net: Network) -> Reach:
         sum(net.links[k].buffer / least_rate(net.links[k]) for k in flows.route)
         for flows in net.flows
     ]
-    longest = [ops.greatest(f.rtt) + wait for f, wait in zip(net.flows, waits, strict=True)]
+    backs = [_lookback(flows, path) for flows, path in zip(net.flows, delays, strict=True)]
+    ways = zip(net.flows, waits, backs, strict=True)
+    longest = [ops.greatest(f.rtt) + wait + ops.greatest(back) for f, wait, back in ways]
     return Reach(
         ops.least(ops.where(ages > 0, ages, math.inf)),
         ops.least(ops.stack([ops.least(flows.rtt) for flows in net.flows])),
         ops.greatest(ops.stack(longest)),
         ops.least(ops.stack([_memory(link) for link in net.links])),
     )
+
+
+def _lookback(flows: Flows, delays: PathDelays) -> Num:
+    """How long before an acknowledged packet the smallest windows look back [s]."""
+    least = start_sender(flows, flows.window.min_window + 0.0 * flows.rtt)
+    return looking_back(flows, least, delays).lookback
 
 
 def _memory(link: Link) -> Num:

@@ -14,6 +14,7 @@ import numpy as np
 
 from fluidcc.laws.law import (
     RECOVERIES,
+    SIGNALS,
     AbstractQueueLaw,
     AbstractSource,
     Arrival,
@@ -256,8 +257,14 @@ def _group(net: Network, k: int) -> GroupPlan:
     max_window = float(flows.window.max_window)
     if max_window < 1:
         raise PacketError(f"{name}.window.max_window: expected at least 1, got {max_window!r}")
+    law = flows.window.in_packets()
+    if kept := [field for field in law.reads if field in SIGNALS and SIGNALS[field].looks_back]:
+        raise PacketError(
+            f"{name}.window: {law.name} reads ack.{kept[0]}, which the mean alone has: expected a "
+            "law from in_packets() that keeps the delay before in its own memory"
+        )
     return GroupPlan(
-        flows=dataclasses.replace(flows, window=flows.window.in_packets()),
+        flows=dataclasses.replace(flows, window=law),
         options=sender_options(flows.sender),
         size=_size(sizes.pop(), f"{name}: packet_size"),
         max_window=max_window,

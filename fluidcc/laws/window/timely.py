@@ -15,22 +15,21 @@ class TIMELY(AbstractWindowLaw):
     section 4, for the mean and for the patch, which weighs increase and decrease by the slope and
     decreases by the delay itself. The sender goes by rate: the window is the rate times the
     propagation round trip, and limits no flight. Delays are those of queues, as in the model of Zhu
-    et al. Packets judge a delay once a segment, or in a least round trip if that is longer; the
-    mean of the delay before has the lag of such an interval.
+    et al. Packets judge a delay once a segment, or in a least round trip if that is longer; in the
+    mean the delay before is that of a packet such an interval earlier.
     """
 
     name: ClassVar[str] = "timely"
     source: ClassVar[str] = "mittal2015, algorithm 1; zhu2016, section 4"
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "newreno"
-    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay", "propagation", "rate")
+    reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay", "earlier", "propagation", "rate")
     rate_based: ClassVar[bool] = True
     min_window: Num = param(
         0.01, r"W_{\min}", unit="packet", doc="smallest rate times round trip", within="(0, inf)"
     )
     slope = state(0.0, "g", unit="1", doc="mean growth of the delay over the least round trip",
                   within="(-inf, inf)")  # fmt: skip
-    last = state(0.0, r"\delta_0", unit="s", doc="delay before", within="[0, inf)")
     low: Num = param(
         50e-6, r"\delta_-", unit="s", doc="delay below which rates rise", within="(0, inf)"
     )
@@ -64,13 +63,16 @@ class TIMELY(AbstractWindowLaw):
         return self.change(
             s,
             window=part * self._decide(s, ack, s.slope),
-            slope=part * self._tilt(s, ack),
-            last=part * (ack.delay - s.last),
+            slope=part * self._tilt(s, ack.delay - ack.earlier),
         )
 
-    def _tilt(self, s: State, ack: Ack) -> Num:
-        """The change of the slope by one decision."""
-        return self.weight * ((ack.delay - s.last) / self.least - s.slope)
+    def lookback(self, s: State, ack: Ack) -> Num:
+        """The time of a segment, or the least round trip if that is longer."""
+        return ops.maximum(self.segment / self.pacing(s, ack), self.least)
+
+    def _tilt(self, s: State, growth: Num) -> Num:
+        """The change of the slope by one decision, after a growth of the delay."""
+        return self.weight * (growth / self.least - s.slope)
 
     def _decide(self, s: State, ack: Ack, slope: Num) -> Num:
         """The change of the window by one decision at a slope."""
@@ -102,6 +104,7 @@ class _ByPackets(TIMELY):
     """The rules for single packets."""
 
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay", "propagation")
+    last = state(0.0, r"\hat\delta", unit="s", within="[0, inf)")
     packets = state(0.0, "b", unit="packet", within="[0, inf)")
     since = state(0.0, "t_b", unit="s", within="[0, inf)")
 
@@ -109,7 +112,7 @@ class _ByPackets(TIMELY):
         """Count packets, and decide as a segment ends."""
         packets, since = s.packets + ack.count, s.since + ack.elapsed
         ends = (packets >= self.segment) & (since >= self.least)
-        tilt = self._tilt(s, ack)
+        tilt = self._tilt(s, ack.delay - s.last)
         return self.change(
             s,
             window=ops.where(ends, self._decide(s, ack, s.slope + tilt), 0.0),

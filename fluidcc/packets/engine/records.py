@@ -71,7 +71,7 @@ W_WRITTEN = W_MEASURES + len(MEASURES)
 W_STATE = W_WRITTEN + NUMBERS
 _WRITTEN = {name: W_WRITTEN + k for k, name in enumerate(WRITTEN)}
 _W_OF = {"elapsed": W_ELAPSED, "rtt": W_RTT, "marked": W_MARKED, "delay": W_DELAY,
-         "random": W_RANDOM} | _MEASURED | _WRITTEN  # fmt: skip
+         "earlier": W_DELAY, "random": W_RANDOM} | _MEASURED | _WRITTEN  # fmt: skip
 W_EVENT = {name: _W_OF[name] for name in Ack._fields[1:]}  # one packet at a time
 # of a reaction's, a marking's, and an advertised window's: parameters follow
 R_TIME, R_ROUND_TRIP, R_WINDOW, R_DROPPED, R_MARKED, R_RESULT = range(6)
