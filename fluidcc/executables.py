@@ -209,6 +209,8 @@ def _text(thing: Any) -> str:
     if structure is not None:
         return f"{_name_of(type(thing))} {_text(structure)}"
     if dataclasses.is_dataclass(thing):
-        fields = {f.name: vars(thing)[f.name] for f in dataclasses.fields(thing)}
+        names = [f.name for f in dataclasses.fields(thing)]
+        own = vars(thing)  # a network's links count their senders as they are read
+        fields = {name: own[name] if name in own else getattr(thing, name) for name in names}
         return f"{_name_of(type(thing))} {_text(fields)}"
     raise _UnknownCodeError

@@ -51,6 +51,16 @@ def test_a_cache_of_another_user_is_not_good(run, monkeypatch, tmp_path):
     assert code == 3 and f"folder: {base}; it belongs to another user" in err
 
 
+def test_files_that_another_process_deletes_do_no_harm(monkeypatch, tmp_path):
+    """A link to nothing is such a file: it is listed, and cannot be read."""
+    monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
+    (own_folder("numba-1") / ".part-1.seal").symlink_to(tmp_path / "gone")
+    (own_folder("results") / "1.part").symlink_to(tmp_path / "gone")
+    found = [f for f in doctor.examine() if f.topic == "cache"]
+    assert {f.name for f in found} >= {"numba-1", "results"}
+    assert [f for f in found if f.good is False] == []
+
+
 def test_damaged_files_are_not_good(monkeypatch, tmp_path):
     monkeypatch.setenv("FLUIDCC_CACHE_DIR", str(tmp_path))
     kept = Store(own_folder("results"))

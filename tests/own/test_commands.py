@@ -15,8 +15,8 @@ import xarray as xr
 import fluidcc as fc
 from fluidcc.check import verb
 from fluidcc.check.checks import RULES, Subject
-from fluidcc.check.verb import FAILED
-from fluidcc.laws import DCTCP, AbstractMarking
+from fluidcc.check.verb import FAILED, NOT_APPLICABLE, OK
+from fluidcc.laws import BBR, DCTCP, AbstractMarking
 from fluidcc.laws.own import loaded
 from fluidcc.laws.registry import own_laws
 
@@ -643,3 +643,20 @@ def test_laws_that_researchers_write_have_right_answers_or_a_reason(name):
     *verdicts, words = LAWS[name]
     assert [rest.verdict, packets.verdict] == verdicts
     assert words in rest.why and "tolerance 15%" in packets.why
+
+
+def test_a_law_without_a_mean_is_tried_in_packets_alone():
+    tried = verb.NetworkTest(BBR, "window", None)
+    for judge in (verb.NetworkTest.settles, verb.NetworkTest.stable, verb.NetworkTest.course):
+        found = verb.finding("mean", judge, tried)
+        assert found.verdict == NOT_APPLICABLE and BBR.no_mean in found.why
+    used = verb.finding("packets", verb.NetworkTest.packets, tried)
+    assert used.verdict == OK and "bottleneck is used to 98" in used.why
+    idle = fc.replace(tried.net, {"flow.window.max_window": 4})
+    assert verb.finding("packets", verb.used_by_packets, idle).verdict == FAILED
+
+
+def test_a_law_is_tried_for_as_long_as_its_round_trips_ask_for():
+    """Seconds of DCQCN at 40 Gbit/s would be a hundred million packets."""
+    good, why = verb.compare_packets(fc.load("zhu2016/timely"))
+    assert good == OK and "links.switch.queue 93." in why
