@@ -30,7 +30,7 @@ PAPERS = MappingProxyType({
     "senders": (
         "zhu2016", "cardwell2017", "cardwell2026", "arun2018", "rfc6817", "brakmo1995", "wei2006",
         "kumar2020", "rfc3649", "kelly2003", "tan2006", "leith2004", "liu2008", "mascolo2001",
-        "xia2005", "li2019", "dukkipati2005",
+        "xia2005", "li2019", "dukkipati2005", "katabi2002",
     ),
     "today": (
         "rfc9438", "rfc9332", "prague2024", "rfc8033", "rfc8289", "alizadeh2010", "hollot2001",
