@@ -123,3 +123,9 @@ def test_the_tables_of_laws_have_every_method_with_when_it_is_called(extension, 
     rows = set(re.findall(r"^\| `(\w+)\(", text, re.MULTILINE))
     methods = {n for n, _ in inspect.getmembers(base, inspect.isfunction) if n[0] != "_"}
     assert methods - rows <= {*"check change state_of move_memory window with_window".split()}
+
+
+def test_notes_on_papers_name_each_other_without_links():
+    """They lie elsewhere in the documentation than in the repository."""
+    notes = (DOCS.parent / "models").glob("*/*.md")
+    assert [str(note) for note in notes if "](../" in note.read_text(encoding="utf-8")] == []
