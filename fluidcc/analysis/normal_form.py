@@ -34,7 +34,6 @@ from fluidcc.model.delays import (
     ages_along,
     breakpoint_distances,
     fifo_delays,
-    looking_back,
     output_indices,
 )
 from fluidcc.model.fluid import steady
@@ -314,9 +313,8 @@ class _Moving:
                 return jnp.full_like(s, self.flat[first + k])
             return component(np.full(jnp.shape(s), self.free.index(first + k)), s)
 
-        pairs = zip(net.flows, y.senders, strict=True)
-        paths = ((f, s, fifo_delays(net, f, t, queue_at, _entry_time)) for f, s in pairs)
-        return ages_along(net, [looking_back(*path) for path in paths])
+        delays = [fifo_delays(net, f, t, queue_at, _entry_time) for f in net.flows]
+        return ages_along(net, delays, y.senders)
 
 
 @compile_once(static_argnames="free")

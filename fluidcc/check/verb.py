@@ -213,6 +213,16 @@ def network_with(law: type[Law], kind: str) -> Network:
     return replace(net, changes, where="the network of check-law")
 
 
+def _of_means(check: Callable[["NetworkTest"], Answer]) -> Callable[["NetworkTest"], Answer]:
+    """A check that does not apply to laws without a mean."""
+
+    @functools.wraps(check)
+    def judge(test: "NetworkTest") -> Answer:
+        return (None, test.alone) if test.alone else check(test)
+
+    return judge
+
+
 class NetworkTest:
     """A law in a network, examined step by step; each step is done once."""
 
@@ -265,14 +275,12 @@ class NetworkTest:
 
     def _meet(self, net: Network) -> None:
         """Note the arms that the rules take at an equilibrium; in packets if there is none."""
-        if self.alone:
-            watch_packets(self.arms, self.law, net, _WARMUP * _share(net))
-            return
-        eq = self.equilibrium if net is self.net else equilibrium(net)
-        if eq.status in ("none", "undetermined") or is_population(eq):
-            watch_packets(self.arms, self.law, net, _WARMUP * _share(net))
-        else:
-            watch_equilibrium(self.arms, self.law, eq)
+        if not self.alone:
+            eq = self.equilibrium if net is self.net else equilibrium(net)
+            if eq.status not in ("none", "undetermined") and not is_population(eq):
+                watch_equilibrium(self.arms, self.law, eq)
+                return
+        watch_packets(self.arms, self.law, net, _WARMUP * _share(net))
 
     def scenario(self) -> Answer:
         """The law comes back from the text of a scenario, with parameters changed."""
@@ -285,10 +293,9 @@ class NetworkTest:
         parameters = f"parameters {', '.join(numbers) or 'none'}"
         return faults, f"{_describe(net)}; read, written and read again; {parameters}"
 
+    @_of_means
     def settles(self) -> Answer:
         """The network has an equilibrium, with links in use or something that holds the flows."""
-        if self.alone:
-            return None, self.alone
         eq = self.equilibrium
         link, summary = next(iter(eq.links.values())), f"equilibrium {eq.status}"
         if eq.status == "none":
@@ -311,10 +318,9 @@ class NetworkTest:
             summary = f"{summary}, by the population; mean windows: {self.without_mean}"
         return [f"{summary}: {fault}" for fault in _unheld(eq)], summary
 
+    @_of_means
     def stable(self) -> Answer:
         """The count of unstable roots is certain."""
-        if self.alone:
-            return None, self.alone
         found = self.roots
         if found.stable is None:
             return None, f"undetermined: {found.message}"
@@ -327,10 +333,9 @@ class NetworkTest:
             return [], f"{summary}; counted by the frequency response of the population's loop"
         return [] if found.certified else [f"{summary}: the count is not certain"], summary
 
+    @_of_means
     def course(self) -> Answer:
         """A trajectory that begins on the mode of the rightmost root stays on it."""
-        if self.alone:
-            return None, self.alone
         if self.roots.stable is None or self.roots.rightmost is None or self.roots.linear is None:
             return None, "there are no roots to go by"
         root = self.roots.rightmost

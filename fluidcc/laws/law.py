@@ -197,6 +197,18 @@ class Arrival(_Arrival):
         )
 
 
+_AT_ONCE = 1e-12  # s, between packets that come together
+
+
+def rate_weights(elapsed: Num, interval: Num) -> tuple[Num, Num]:
+    """Weight of each packet [1/s] in a rate averaged over `interval` [s], if they come evenly in
+    `elapsed` [s], and the share of the rate before that this time makes forgotten.
+    """
+    faded = -ops.expm1(-elapsed / interval)
+    weight = faded / ops.maximum(elapsed, _AT_ONCE)
+    return ops.where(elapsed > _AT_ONCE, weight, 1 / interval), faded
+
+
 class Ack(NamedTuple):
     """Acknowledgements of `count` packets to a sender, `elapsed` s after the ones before.
 

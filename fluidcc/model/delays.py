@@ -302,8 +302,14 @@ def fifo_delays(
     return PathDelays(tuple(trips), entering, ages, before, tuple(passages))
 
 
-def ages_along(net: Network, delays: list[PathDelays]) -> DelayedInputs:
-    """Age of every delayed input [s], from the path delays of each group."""
+def ages_along(
+    net: Network, delays: list[PathDelays], senders: tuple | None = None
+) -> DelayedInputs:
+    """Age of every delayed input [s], from the path delays of each group; without the memories of
+    the `senders` their laws do not look back.
+    """
+    if senders is not None:
+        delays = list(map(looking_back, net.flows, senders, delays))
 
     def each(pick: Callable[[Flows, PathDelays], Any]) -> tuple:
         def full(flows: Flows, path: PathDelays) -> Any:
@@ -346,9 +352,8 @@ def ages_along(net: Network, delays: list[PathDelays]) -> DelayedInputs:
 
 def ages(net: Network, y: State) -> DelayedInputs:
     """Age of every delayed number [s], in the shape of DelayedInputs, from the present queues."""
-    pairs = zip(net.flows, y.senders, strict=True)
-    paths = ((f, s, explicit_delays(net, f, y.queues)) for f, s in pairs)
-    return ages_along(net, [looking_back(*path) for path in paths])
+    delays = [explicit_delays(net, flows, y.queues) for flows in net.flows]
+    return ages_along(net, delays, y.senders)
 
 
 def looking_back(flows: Flows, s: Any, delays: PathDelays) -> PathDelays:

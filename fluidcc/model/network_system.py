@@ -22,7 +22,6 @@ from fluidcc.model.delays import (
     breakpoint_distances,
     explicit_delays,
     fifo_delays,
-    looking_back,
     make_outputs,
     output_index,
     output_indices,
@@ -439,10 +438,9 @@ class NetworkEquation:
     def lags(self, t: Any, y: Array, args: Numbers, look: Callable[..., Array]) -> Array:
         """Age of each delayed number [s], and time since each passage through a queue [s], (M,)."""
         net, state = args.net, self._state(y)
-        groups = list(zip(net.flows, state.senders, strict=True))
         if net.delay != "fifo":
-            paths = ((f, s, explicit_delays(args.mean, f, state.queues)) for f, s in groups)
-            return ravel_pytree(ages_along(net, [looking_back(*path) for path in paths]))[0]
+            delays = [explicit_delays(args.mean, flows, state.queues) for flows in net.flows]
+            return ravel_pytree(ages_along(net, delays, state.senders))[0]
 
         def queues_of(first: tuple[int, ...]) -> Callable[[int, Array, int], Array]:
             def queue_at(k: int, times: Array, number: int) -> Array:
@@ -452,11 +450,11 @@ class NetworkEquation:
             return queue_at
 
         delays = [
-            looking_back(flows, s, fifo_delays(net, flows, t, queues_of(first)))
-            for (flows, s), first in zip(groups, self.layout.passages, strict=True)
+            fifo_delays(net, flows, t, queues_of(first))
+            for flows, first in zip(net.flows, self.layout.passages, strict=True)
         ]
         ages = [age for path in delays for _, age in path.passages]
-        return jnp.concatenate([ravel_pytree(ages_along(net, delays))[0], *ages])
+        return jnp.concatenate([ravel_pytree(ages_along(net, delays, state.senders))[0], *ages])
 
     def history(self, times: Array, columns: Array, args: Numbers) -> Array:
         """The record before the start, which is constant."""

@@ -425,6 +425,7 @@ class Network(Shown, Module):
         check_fields(self, "model")
         if len(self.link_names) != len(self.links) or len(self.flow_names) != len(self.flows):
             raise ValueError("a network needs one name for each link and each group of flows")
+        queues = [link.queue for link in vars(self)["links"]]
         for name, flows in zip(self.flow_names, self.flows, strict=True):
             for key, route in (("route", flows.route), ("reverse_route", flows.reverse_route)):
                 known = all(0 <= k < len(self.links) for k in route)
@@ -438,7 +439,6 @@ class Network(Shown, Module):
                     f"flows.{name}.reverse_delay: expected a number, or {len(flows.route)} for the "
                     f"links of the route, got an array of shape {back}"
                 )
-            queues = [link.queue for link in vars(self)["links"]]
             for expected, found in unfit_route(flows, queues, self.link_names):
                 raise ValueError(f"flows.{name}.route: expected {expected}, got {found}")
 
@@ -540,6 +540,9 @@ def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
     return list(itertools.accumulate(_own_delays(flows, delays)[:-1], initial=given))
 
 
+_ONE = Ack(1.0, 0.1, 0.1)  # without a number from any link
+
+
 def unfit_route(
     flows: Flows, queues: Sequence[AbstractQueueLaw], names: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
@@ -548,11 +551,10 @@ def unfit_route(
     and `names` are those of all links.
     """
     law = flows.window
-    moves = law.on_ack(law.start(10.0), Ack(1.0, 0.1, 0.1)) != unchanged(law.start(10.0))
     for field in law.written:
         writers = [names[k] for k in flows.route if field in queues[k].written]
         why = f"as {law.name} acts on the {SIGNALS[field].name} that it writes"
-        if not writers and not moves:
+        if not writers and law.on_ack(still := law.start(10.0), _ONE) == unchanged(still):
             passed = (f"{names[k]} with {queues[k].name}" for k in flows.route)
             yield f"a link with another queue law, {why}", " and ".join(passed)
         elif SIGNALS[field].single and len(writers) > 1:

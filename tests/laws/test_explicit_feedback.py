@@ -2,6 +2,7 @@
 
 import cmath
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -209,15 +210,20 @@ def test_the_boundary_of_beta_passes_the_gain_of_xcp():
     assert boundary(ALPHA) == pytest.approx(math.sqrt(2) * ALPHA**2, rel=1e-9)
 
 
+def goodputs(net: fc.Network, **times: float) -> Iterator[np.ndarray]:
+    """Of each flow of the first group, in trains and in packets [bit/s]."""
+    for verb in (fc.simulate_trains, fc.simulate_packets):
+        runs = verb(net, **times, seeds=(1,))
+        yield np.array(runs.mean["flows"][net.flow_names[0]]["flow_goodput"])
+
+
 def test_rcp_shares_a_link_equally_at_all_levels():
     """The rate of a flow does not depend on its round trip; trains and packets carry the rate."""
     net = fc.load("dukkipati2005/round_trips")
     c = float(net.links[0].capacity)
     eq = fc.equilibrium(net)
     np.testing.assert_allclose(eq.flows["rcp"].rate, 0.95 * c / 6, rtol=1e-9)
-    times = {"until": 20.0, "warmup": 10.0, "seeds": (1,)}
-    for runs in (fc.simulate_trains(net, **times), fc.simulate_packets(net, **times)):
-        goodput = runs.mean["flows"]["rcp"]["flow_goodput"]  # bit/s of each flow
+    for goodput in goodputs(net, until=20.0, warmup=10.0):
         np.testing.assert_allclose(goodput, 0.95 * 12000 * c / 6, rtol=0.01)
 
 
@@ -349,9 +355,8 @@ def test_xcp_shares_a_link_equally_at_all_levels():
     c = float(net.links[0].capacity)
     eq = fc.equilibrium(net)
     np.testing.assert_allclose(eq.flows["xcp"].rate, 0.95 * c / 6, rtol=1e-9)
-    times = {"until": 30.0, "warmup": 15.0, "seeds": (1,)}
-    for runs in (fc.simulate_trains(net, **times), fc.simulate_packets(net, **times)):
-        goodput = np.reshape(runs.mean["flows"]["xcp"]["flow_goodput"], (3, 2))
+    for goodput in goodputs(net, until=30.0, warmup=15.0):
+        goodput = goodput.reshape(3, 2)
         np.testing.assert_allclose(goodput.mean(axis=1), 0.95 * 12000 * c / 6, rtol=0.01)
         np.testing.assert_allclose(goodput, 0.95 * 12000 * c / 6, rtol=0.05)  # in bunches
 

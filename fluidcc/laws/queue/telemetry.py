@@ -2,12 +2,9 @@
 
 from typing import ClassVar
 
-from fluidcc import ops
-from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State, rate_weights
 from fluidcc.laws.parameters import param, state
 from fluidcc.ops import Num
-
-_AT_ONCE = 1e-12  # s
 
 
 class Telemetry(AbstractQueueLaw):
@@ -32,10 +29,8 @@ class Telemetry(AbstractQueueLaw):
 
     def on_departure(self, x: State, seen: Arrival) -> State:
         """Average the rate: count packets by their size over the time since the one before."""
-        faded = -ops.expm1(-seen.elapsed / self.interval)
-        pace = faded / ops.maximum(seen.elapsed, _AT_ONCE)
-        pace = ops.where(seen.elapsed > _AT_ONCE, pace, 1 / self.interval)
-        return pace * seen.count * seen.size - faded * x
+        weight, faded = rate_weights(seen.elapsed, self.interval)
+        return weight * seen.count * seen.size - faded * x
 
     def signal(self, x: State, seen: Arrival) -> Signal:
         """Write the load; neither mark nor drop."""

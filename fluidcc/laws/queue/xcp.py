@@ -3,11 +3,10 @@
 from typing import ClassVar
 
 from fluidcc import ops
-from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State
+from fluidcc.laws.law import AbstractQueueLaw, Arrival, Signal, State, rate_weights
 from fluidcc.laws.parameters import param, state
 from fluidcc.ops import Num
 
-_AT_ONCE = 1e-12  # s
 _LEAST = 1e-9  # of flows, and packet/s: with fewer there is nobody to give feedback to
 
 
@@ -47,12 +46,10 @@ class ExplicitControl(AbstractQueueLaw):
 
     def on_arrival(self, x: State, seen: Arrival) -> State:
         """Average the packets, by their size, and their spacings over the time before them."""
-        faded = -ops.expm1(-seen.elapsed / self.interval)
-        pace = faded / ops.maximum(seen.elapsed, _AT_ONCE)
-        pace = ops.where(seen.elapsed > _AT_ONCE, pace, 1 / self.interval)
+        weight, faded = rate_weights(seen.elapsed, self.interval)
         return self.change(
-            x, rate=pace * seen.count * seen.size - faded * x.rate,
-            number=pace * seen.count * seen.spacing - faded * x.number, part=faded * (1 - x.part),
+            x, rate=weight * seen.count * seen.size - faded * x.rate,
+            number=weight * seen.count * seen.spacing - faded * x.number, part=faded * (1 - x.part),
         )  # fmt: skip
 
     def signal(self, x: State, seen: Arrival) -> Signal:
