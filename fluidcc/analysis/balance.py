@@ -2,6 +2,7 @@
 
 On a discontinuity senders receive the signals of both sides in turn, each for its share of the
 time. The mean change vanishes: zero is a convex combination of both sides (Filippov, 1988, sec. 4).
+So it is if a sender's own rule jumps at its window, and drives shorter and longer ones back.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class Rows(NamedTuple):
     assumed ones; its derivatives (3, K, n + m) by central, forward and backward differences along
     the directions (K, n + m) and their rounding errors (3, n + m); the longest step that crosses no
     breakpoint; the point itself, the tolerance of each row (n + m), per link the excess of arrivals
-    [share of capacity] (L,), and by how much the row of a sender jumps here (n + m).
+    [share of capacity] (L,), by how much the row of a sender jumps here (n + m), its value with
+    windows a little shorter and a little longer (2, n + m), and whether these drive back (n + m).
     """
 
     value: Any
@@ -79,6 +81,8 @@ class Rows(NamedTuple):
     allowed: Any
     excess: Any
     jump: Any
+    beside: Any
+    returns: Any
 
     @property
     def scale(self) -> Any:
@@ -127,8 +131,10 @@ def _rows(
     )  # on a breakpoint slopes only give scales
     away = steps[:, None, None] * directions[None]
     moved = ops.concatenate([away, -away]).reshape(-1, len(point))
-    values, raws = batch(rows, point[None] + ops.concatenate([0.0 * point[None], moved]))
-    up, down = values[1:].reshape(2, len(_STEPS), _SIGNS, len(point))
+    wider = steps[1] * ops.concatenate([_windows(net, at.y), 0.0 * at.outputs])[None]
+    moved = ops.concatenate([0.0 * point[None], moved, -wider, wider])
+    values, raws = batch(rows, point[None] + moved)
+    up, down = values[1:-2].reshape(2, len(_STEPS), _SIGNS, len(point))
     value, raw, here, (long, short) = values[0], raws[0], values[:1], steps
     slopes = ops.stack(
         [(up[0] - down[0]) / (2 * long), (up[1] - here) / short, (here - down[1]) / short]
@@ -139,7 +145,10 @@ def _rows(
         [ops.where(m == LOW, 1.0, ops.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
     )
     excess = ops.where(ends == 0, 0.0, ops.maximum(ends * raw, 0.0)) / capacity
-    found = Rows(value, slopes, rounding, directions, fits, point, point, excess, 0.0 * point)
+    found = Rows(
+        value, slopes, rounding, directions, fits, point, point, excess, 0.0 * point, values[-2:],
+        point > point,
+    )  # fmt: skip
     least = found.scale * _BALANCED + _ROUNDING * abs(point) + _least(net, op)
     first = len(flatten(op.senders))
     growth = least[first : first + links] / capacity  # a pace is off by the growth of its queue
@@ -147,10 +156,24 @@ def _rows(
     senders = np.arange(len(point)) < first  # queue laws declare their jumps
     jump = abs(up - down)[1].max(axis=0)
     real = senders & (jump > abs(up - down)[0].max(axis=0) / 2) & (jump > _JUMP * abs(point))
+    shorter, longer = found.beside
+    low, high = ops.minimum(shorter, longer), ops.maximum(shorter, longer)
+    # a window comes back from both sides; the other numbers of a sender follow it either way
+    way = (wider[0] == 0) | (shorter >= longer)
+    about = way & (low <= least) & (high >= -least) & (high - low > jump / 2)
     return found._replace(
         allowed=ops.where(_unmoved(net, op, regimes), np.inf, least),
         jump=ops.where(real & (fits >= _SHORTEST), jump, 0.0),
+        returns=about,
     )
+
+
+def _windows(net: Network, y: State) -> Num:
+    """The state (n,) with all but its windows at zero."""
+    pairs = zip(net.flows, y.senders, strict=True)
+    none = [s._replace(law=f.window.with_window(s.law, 0.0 * f.window.window(s.law)))
+            for f, s in pairs]  # fmt: skip
+    return flatten(y) - flatten(y._replace(senders=tuple(none)))
 
 
 def _free(net: Network, y: State) -> State:
@@ -187,8 +210,9 @@ def unbalanced(
     held = tuple(SlidingSurface(k, kinds[r], ()) for k, r in enumerate(regimes) if r in kinds)
     net, op = exact(net, held), with_exact_loads(op, held)
     rows: Rows = map_tree(np.asarray, _rows(net, op, _MIDDLE, np.array(regimes), held))
-    if np.any(rows.jump):
-        jumps = int(np.argmax(rows.jump > 0))
+    passed = (rows.jump > 0) & ~rows.returns
+    if np.any(passed):
+        jumps = int(np.argmax(passed))
         name, unit = _names(net, op)[jumps]
         return (
             f"a rule of {name.split(' of ', 1)[1]} jumps at the queue found ({_queues(op)} "
@@ -196,7 +220,7 @@ def unbalanced(
             "and there is no linearisation; windows that differ from flow to flow do not pass the "
             f"jump together (closure = 'population'); {FOLLOW}"
         ), rows
-    over = np.abs(rows.value) / rows.allowed
+    over = np.where(rows.jump > 0, 0.0, np.abs(rows.value) / rows.allowed)
     worst = int(np.argmax(np.where(np.isnan(over), np.inf, over)))
     if not over[worst] <= 1:
         (name, unit), value = _names(net, op)[worst], f"{rows.value[worst]:.3g}"
@@ -210,6 +234,25 @@ def unbalanced(
             by = f"{excess:.3g} of the capacity"
             return f"{_unconfirmed(op)}: links.{net.link_names[k]} is out of balance by {by}", rows
     return "", rows
+
+
+def describe_switching(net: Network, op: OperatingPoint, rows: Rows | None) -> list[str]:
+    """Messages on groups of flows that an equilibrium holds at a jump of their own rule."""
+    out: dict[str, str] = {}
+    if rows is None:
+        return []
+    for j in np.flatnonzero(rows.jump):
+        name, unit = _names(net, op)[j]
+        part, group = name.split(" of ", 1)
+        if part != "the window":
+            continue
+        shorter, longer = rows.beside[:, j]
+        out.setdefault(group, (
+            f"a rule of {group} jumps at the window found, from {shorter:.3g} {unit} at shorter "
+            f"windows to {round(longer, 3) + 0.0:.3g} at longer ones; windows stay there, or "
+            f"oscillate about it if the feedback is delayed; {FOLLOW}"
+        ))  # fmt: skip
+    return list(out.values())
 
 
 def _unconfirmed(op: OperatingPoint) -> str:

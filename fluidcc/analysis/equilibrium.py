@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fluidcc import ops
-from fluidcc.analysis.balance import FOLLOW, Rows, unbalanced
+from fluidcc.analysis.balance import FOLLOW, Rows, describe_switching, unbalanced
 from fluidcc.analysis.linear import Array, Linear
 from fluidcc.analysis.operating_point import (
     AGREE,
@@ -93,11 +93,12 @@ class Equilibrium(Result):
     """The equilibrium of a network.
 
     `status` is `regular` (a root within the laws' ranges), `empty` (a queue at zero, the links
-    not full), `discontinuity` (the signal needed is passed over by a discontinuity of the law, or a
-    full buffer drops), `continuum` (not unique; the numbers are those reached from the laws' start,
-    or those half-way if windows in a range neither grow nor fall), `none` (a link stays overloaded,
-    or windows grow or fall without end), or `undetermined` (the candidate fails the check against
-    the equations of motion, or a law remembers an extreme of all its past);
+    not full), `discontinuity` (the signal needed is passed over by a discontinuity of the law, a
+    window law jumps at the window found and drives others back to it, or a full buffer drops),
+    `continuum` (not unique; the numbers are those reached from the laws' start, or those half-way
+    if windows in a range neither grow nor fall), `none` (a link stays overloaded, or windows grow
+    or fall without end), or `undetermined` (the candidate fails the check against the equations of
+    motion, or a law remembers an extreme of all its past);
     `message` has the reason and a remedy.
     `sliding` names the links that are held on a discontinuity from both sides: the equilibrium of
     the undelayed model, without a linearisation. Numbers are NaN if there is no equilibrium. `net`
@@ -130,6 +131,15 @@ class Equilibrium(Result):
     def smooth(self) -> bool:
         """Whether there is a linearisation, on either side of a kink at least."""
         return self.status in ("regular", "empty") and not self.sliding and has_motion(self.net)
+
+    @property
+    def switching(self) -> bool:
+        """Whether senders are at a jump of their own rule, which drives them back to it."""
+        return (
+            self.status == "discontinuity"
+            and self.rows is not None
+            and bool(np.any(self.rows.jump))
+        )
 
     @property
     def kinked(self) -> bool:
@@ -313,6 +323,8 @@ def _describe(
         fault = "; ".join(faults_of_sharing(net, links)) or fault
     elif moved > AGREE:  # the only check without windows for the equations of motion
         fault = f"the search does not end: links still move by {moved:.1e} a round"
+    switching = [] if fault else describe_switching(arrays, op, rows)
+    status = "discontinuity" if switching else status
     faults = extremes(net) or ([fault] if fault else [])
     first = milliseconds(net)
     notes = [note for note in notes if note not in first]
@@ -320,7 +332,7 @@ def _describe(
         message = "; ".join([*first, *faults, *notes])
         return _undetermined(net, op, message)
     texts = [_link_advice(arrays, op, k, regime) for k, regime in enumerate(regimes)]
-    texts += [_escape_advice(net, op, k) for k in range(len(regimes))]
+    texts += [_escape_advice(net, op, k) for k in range(len(regimes))] + switching
     if status == "regular" and not _sliding(net, regimes):
         texts += [_sampled_advice(net, k, regime) for k, regime in enumerate(regimes)]
     for i, group in enumerate(flows.values()):

@@ -435,6 +435,8 @@ def edge(eq: Equilibrium) -> tuple[tuple[SlidingSurface, ...], str]:
         raise NoDerivativeError(
             "the equilibrium is not unique: the one reached depends on the initial condition"
         )
+    if eq.switching:
+        raise NoDerivativeError("rules of senders jump there, at windows that no law declares")
     population = eq.net.closure == "population" and eq.status in ("regular", "empty")
     if not (population or has_motion(eq.net)):
         raise NoDerivativeError(without(eq))

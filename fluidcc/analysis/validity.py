@@ -74,6 +74,8 @@ def validity_warnings(
     elif eq.sliding:
         links = ", ".join(f"links.{name}" for name in eq.sliding)
         reasons.append(f"{links}: at a discontinuity, about which the mean of a cycle may differ")
+    elif eq.switching:
+        reasons.append("rules of senders jump at their windows, and the mean of a cycle may differ")
     return tuple(reasons)
 
 

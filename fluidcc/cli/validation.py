@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 @takes(
     file=word(None, "Python file with a law or several, which is run: read it first."),
     within=Option(
-        "Scenario in which the law is tried (default: ten flows over 10 Mbit/s).", str | None, None,
-        "--scenario", {"metavar": "SCENARIO", "autocompletion": completed},
+        "Scenario in which the law is tried (default: its `tried_in`, or ten flows at 10 Mbit/s).",
+        str | None, None, "--scenario", {"metavar": "SCENARIO", "autocompletion": completed},
     ),
     json=JSON, quiet=QUIET, fast_cpu=FAST_CPU,
 )  # fmt: skip

@@ -297,6 +297,7 @@ class Law(Module):
 
     name: ClassVar[str]
     source: ClassVar[str]  # key of the bibliography, equation or section
+    tried_in: ClassVar[str] = ""  # bundled scenario of its scale, for check-law; else 10 Mbit/s
 
     def __post_init__(self) -> None:
         """Raise ValueError if a parameter is out of its range, or `check` refuses them."""

@@ -44,6 +44,7 @@ def known_levels(levels: str | Iterable[str], *, where: str = "levels") -> tuple
 
 _MANY = 0.1  # of packets, lost
 _STEADY = 0.1  # relative change of a queue that twice the step may bring
+RESOLVED = 1.0  # waiting packets; of less the steps of trains say nothing
 
 
 def depends_on_step(trains: TrainRuns) -> str:
@@ -60,7 +61,7 @@ def depends_on_step(trains: TrainRuns) -> str:
     for name, link in trains.mean["links"].items():
         mean = link["queue_mean"]
         error = trains.step_error["links"][name]["queue_mean"]
-        if mean + error <= 1 or error <= _STEADY * mean:
+        if mean + error <= RESOLVED or error <= _STEADY * mean:
             continue
         why = (
             f"links.{name}: with a step twice as long the mean queue of {mean:.3g} packets changes "

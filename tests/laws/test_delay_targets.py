@@ -138,7 +138,12 @@ def test_a_round_trip_of_copa_is_two_packets_towards_two_in_the_queue(queued: fl
 
 def test_flows_of_copa_keep_two_packets_each_at_equal_rates():
     net = fc.load("arun2018/round_trips")
-    assert "at the queue found (12 packets)" in fc.equilibrium(net).message
+    eq, each = fc.equilibrium(net), 50e6 / 12000 / 6
+    assert eq.status == "discontinuity"
+    assert eq.links["bottleneck"].queue == pytest.approx(12.0, rel=1e-9)
+    np.testing.assert_allclose(eq.flows["copa"].rate, each, rtol=1e-9)
+    growth = each / 0.5 / eq.flows["copa"].window[0]  # 1/(delta W) of each packet
+    assert f"from {growth:.3g} packet/s at shorter windows to -{growth:.3g} at" in eq.message
     times = {"until": 60.0, "warmup": 20.0, "seeds": (1, 2)}
     for runs in (fc.simulate_trains(net, **times), fc.simulate_packets(net, **times)):
         inside = runs.mean["links"]["bottleneck"]["number_in_system_mean"]
@@ -248,7 +253,10 @@ def test_packets_of_swift_queue_for_the_target_at_equal_rates(n: float, within: 
     net = fc.replace(fc.load("kumar2020/incast"), {"flow.n": n})
     delay = resting(n, 20e-6, float(net.links[0].capacity))
     queue = delay * float(net.links[0].capacity)
-    assert f"at the queue found ({queue:.4g} packets)" in fc.equilibrium(net).message
+    eq = fc.equilibrium(net)
+    assert eq.status == "discontinuity"
+    assert eq.links["bottleneck"].queue == pytest.approx(queue, rel=1e-9)
+    assert "packet/s at shorter windows to 0 at longer ones" in eq.message  # by ticks beyond it
     runs = fc.simulate_packets(net, until=0.06, warmup=0.02, seeds=(1, 2))
     found = runs.mean["links"]["bottleneck"]["queueing_delay_mean"]
     assert found == pytest.approx(delay, rel=within)

@@ -58,7 +58,7 @@ def sample(strategy: st.SearchStrategy[Any], count: int, name: str) -> list[Any]
 
 
 RESTLESS = ("codel", "copa", "swift")
-"""Laws without a rest, or whose rest is a jump of their rule: what they meet has no answer."""
+"""Laws without a rest, or whose rest is a jump of their rule: what they meet has no smooth one."""
 
 
 def every_law() -> list[type[Law]]:

@@ -16,9 +16,9 @@ import fluidcc as fc
 from fluidcc.check import verb
 from fluidcc.check.checks import RULES, Subject
 from fluidcc.check.verb import FAILED, NOT_APPLICABLE, OK
-from fluidcc.laws import BBR, DCTCP, AbstractMarking
+from fluidcc.laws import BBR, DCTCP, HPCC, AbstractMarking
 from fluidcc.laws.own import loaded
-from fluidcc.laws.registry import own_laws
+from fluidcc.laws.registry import own_laws, register
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "own_laws"
 NAMES = ("large_window", "pi_power", "cube", "drop_profile", "early_response")
@@ -660,3 +660,28 @@ def test_a_law_is_tried_for_as_long_as_its_round_trips_ask_for():
     """Seconds of DCQCN at 40 Gbit/s would be a hundred million packets."""
     good, why = verb.compare_packets(fc.load("zhu2016/timely"))
     assert good == OK and "links.switch.queue 93." in why
+
+
+def test_a_law_is_tried_in_the_network_that_it_names():
+    """Its defaults are of a datacentre; a law of one's own takes the place of the one there."""
+    assert verb.network_with(HPCC, "window") == fc.load("li2019/incast")
+
+    class Own(HPCC):
+        name = "own_hpcc"
+
+    with loaded([]):
+        register(Own)
+        (flows,) = verb.network_with(Own, "window").flows
+    assert type(flows.window) is Own and float(flows.rtt[0]) == 13e-6
+
+
+def test_queues_below_a_waiting_packet_are_not_judged_by_trains():
+    """Sixteen HPCC flows keep the link short of full: 0.3 packets wait, in steps of trains none.
+    Under BMCC, in longer round trips than those of the telemetry, several do.
+    """
+    good, why = verb.compare_packets(fc.load("li2019/incast"))
+    assert good == OK and "less than a waiting packet, of which trains say nothing" in why
+    changes = {"flow.window.law": "bmcc", "link.queue.law": "telemetry",
+               "flow.feedback": "load_factor"}  # fmt: skip
+    bad, why = verb.compare_packets(fc.replace(fc.loads(verb.BASE), changes))
+    assert bad == FAILED and "less than a waiting packet" not in why

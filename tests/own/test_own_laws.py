@@ -1,6 +1,7 @@
 """Laws of one's own: registered, loaded from files, refused with the line of the fault."""
 
 import dataclasses
+import math
 import pickle
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.analysis.validity import validity_warnings
 from fluidcc.laws import PI, AbstractQueueLaw, AbstractWindowLaw, Signal, choice, ops, param, state
 from fluidcc.laws.law import AbstractLossClosure
 from fluidcc.laws.own import Carried, files, loaded, origins
@@ -311,7 +313,7 @@ def test_vegas_has_all_equilibria_between_its_thresholds():
     assert rest.links["bottleneck"].queue == pytest.approx(3 * n, rel=1e-9)
 
 
-def test_a_rule_that_jumps_at_rest_is_named_and_its_trajectory_ends():
+def test_windows_are_at_rest_at_a_jump_that_drives_them_back():
     """Vegas whose thresholds are one: up below 2 packets a flow, down above, by 2 / R in each R."""
     vegas = {"flow.window": {"law": "vegas", "beta": 2.0}, "link.queue": {"law": "droptail"}}
     net = fc.replace(fc.load(SLOW), vegas)
@@ -320,10 +322,15 @@ def test_a_rule_that_jumps_at_rest_is_named_and_its_trajectory_ends():
     queue = 2 * n
     jump = 2 / (flows.rtt[0] + queue / link.capacity)
     rest = fc.equilibrium(net)
-    assert rest.status == "undetermined"
-    said = f"a rule of flows.tcp jumps at the queue found ({queue:g} packets): the window of "
-    assert f"{said}flows.tcp changes by {jump:.3g} packet/s more" in rest.message
+    assert rest.status == "discontinuity"
+    assert rest.links["bottleneck"].queue == pytest.approx(queue, rel=1e-9)
+    said = "a rule of flows.tcp jumps at the window found, from "
+    assert f"{said}{jump / 2:.3g} packet/s at shorter windows to -{jump / 2:.3g}" in rest.message
     assert "next: `fluidcc cycle`" in rest.message  # the next step
+    assert fc.stability(net).stable is None
+    slope = fc.gradient(net, "queue", ["flow.rtt"])
+    assert math.isnan(slope.derivatives["flow.rtt"]) and "no derivatives: rules" in slope.message
+    assert "rules of senders jump at their windows" in validity_warnings(rest)[-1]
     run = fc.simulate(net, until=30.0)
     assert run.status.name == "ok"
     late = run.links["bottleneck"].queue[run.time > 20]

@@ -18,6 +18,7 @@ class Telemetry(AbstractQueueLaw):
 
     name: ClassVar[str] = "telemetry"
     source: ClassVar[str] = "li2019, section 3 and algorithm 1"
+    tried_in: ClassVar[str] = "li2019/incast"
     emits: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")
     sent = state(0.0, "y", unit="packet/s", doc="rate at which packets leave", within="[0, inf)")
     base: Num = param(

@@ -24,6 +24,7 @@ class DCQCN(AbstractWindowLaw):
 
     name: ClassVar[str] = "dcqcn"
     source: ClassVar[str] = "zhu2015, sections 3 and 4; zhu2016, equations 3 to 5"
+    tried_in: ClassVar[str] = "zhu2016/dcqcn"
     reaction: ClassVar[str] = "once_per_interval"
     recovery: ClassVar[str] = "newreno"
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "propagation", "rate")

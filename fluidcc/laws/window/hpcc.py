@@ -22,6 +22,7 @@ class HPCC(AbstractWindowLaw):
 
     name: ClassVar[str] = "hpcc"
     source: ClassVar[str] = "li2019, algorithm 1"
+    tried_in: ClassVar[str] = "li2019/incast"
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "sack"
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "load")

@@ -22,6 +22,7 @@ class Swift(AbstractWindowLaw):
 
     name: ClassVar[str] = "swift"
     source: ClassVar[str] = "kumar2020, algorithm 1 and section 3.5"
+    tried_in: ClassVar[str] = "kumar2020/incast"
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "sack"
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay")

@@ -21,6 +21,7 @@ class TIMELY(AbstractWindowLaw):
 
     name: ClassVar[str] = "timely"
     source: ClassVar[str] = "mittal2015, algorithm 1; zhu2016, section 4"
+    tried_in: ClassVar[str] = "zhu2016/timely"
     reaction: ClassVar[str] = "once_per_rtt"
     recovery: ClassVar[str] = "newreno"
     reads: ClassVar[tuple[str, ...]] = ("mark", "drop", "delay", "earlier", "propagation", "rate")
