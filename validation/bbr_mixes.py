@@ -6,6 +6,7 @@
 
 Shares of what the receivers get, the mean queue in bandwidth-delay products, and the share of
 packets lost, from 60 to 300 s, the mean of two seeds: 40 Mbit/s and 40 ms, as in the scenarios.
+The tables have the fluid model of `bbr_fluid.py` beside them.
 """
 
 import csv
@@ -20,6 +21,7 @@ from fluidcc.laws.law import State
 
 ROOT = Path(__file__).parents[1]
 TABLE, CARD = Path(__file__).with_suffix(".csv"), ROOT / "models/cardwell2026/cardwell2026.md"
+FLUID = Path(__file__).with_name("bbr_fluid.csv")
 BEGIN, END = "<!-- mixes -->", "<!-- end -->"
 VERSIONS = {
     "1": {"law": "bbr"},
@@ -37,6 +39,9 @@ OTHERS = {"CUBIC": "cardwell2017/cubic", "Reno": "cardwell2026/reno"}
 BUFFERS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # bandwidth-delay products
 COUNTS = (1, 5)  # flows of each kind
 COLUMNS = ("version", "other", "flows", "buffer", "share", "queue", "loss")
+HEADS = {"1": "version 1", "1 least": "fluid", "1 renewed": "fluid, renewed",
+         "2": "version 2", "2 least": "fluid", "2 renewed": "fluid, renewed",
+         "3": "version 3"}  # fmt: skip
 
 
 def product(net: fc.Network) -> float:
@@ -60,27 +65,29 @@ def measure(version: str, other: str, count: int, buffer: float) -> tuple[float,
     return goodput[0] / goodput.sum(), queue / product(net), loss
 
 
-def rows() -> dict[tuple[str, ...], dict[str, str]]:
-    """The lines of the CSV, by their mix."""
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        return {tuple(r[k] for k in COLUMNS[:4]): r for r in csv.DictReader(file)}
+def rows(table: Path = TABLE) -> dict[tuple[str, ...], dict[str, str]]:
+    """The lines of a CSV, by what comes before the share."""
+    with table.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    keys = list(lines[0])[: list(lines[0]).index("share")]
+    return {tuple(line[k] for k in keys): line for line in lines}
 
 
 def tables() -> str:
     """Each mix as a table: a line a buffer; shares of BBR in %, queue, losses in %."""
-    found, lines = rows(), []
+    packets, fluid, lines = rows(), rows(FLUID), []
     for count, other in itertools.product(COUNTS, OTHERS):
         of = {1: "One flow", 5: "Five flows"}[count]
         lines += [f"{of} of BBR beside as many of {other}:", ""]
-        lines += ["| buffer | " + " | ".join(f"version {v}" for v in VERSIONS) + " |"]
-        lines += ["|---|" + "---|" * len(VERSIONS)]
+        lines += [f"| buffer | {' | '.join(HEADS.values())} |", "|---|" + "---|" * len(HEADS)]
         for buffer in BUFFERS:
-            each = (found[v, other, str(count), f"{buffer:g}"] for v in VERSIONS)
-            cells = (
-                f"{100 * float(r['share']):.0f} %, {float(r['queue']):.2f}, "
-                f"{100 * float(r['loss']):.2f} %"
-                for r in each
-            )
+            cells = []
+            for head in HEADS:
+                version, _, trip = head.partition(" ")
+                key = (version, other, str(count), f"{buffer:g}")
+                r = fluid[trip, *key] if trip else packets[key]
+                share, queue, loss = (float(r[name]) for name in COLUMNS[4:])
+                cells.append(f"{100 * share:.0f} %, {queue:.2f}, {100 * loss:.2f} %")
             lines += [f"| {buffer:g} | " + " | ".join(cells) + " |"]
         lines += [""]
     return "\n".join(lines)

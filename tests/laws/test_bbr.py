@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import fluidcc as fc
+from fluidcc.bundled.validation import bbr_fluid as fluid
 from fluidcc.bundled.validation import bbr_mixes as mixes
 from fluidcc.laws import BBR, BBR3, Ack
 
@@ -348,6 +349,47 @@ def test_version_1_beside_reno(x, measured):
     assert share == pytest.approx(measured, abs=0.03)
     assert 0.02 < published - share < 0.2
     assert share == pytest.approx((0.5 + 4 / ((x + 1) * BDP)) * probes, abs=0.06)
+
+
+# -- the fluid model of Scherrer et al. (2022)
+ONE_EACH = [("bbr", 1), ("reno", 1)]
+
+
+@pytest.mark.parametrize(("x", "renew", "of_queue"), [(0.5, False, 0.06), (4.0, True, 0.15)])
+def test_version_1_beside_reno_is_that_of_the_fluid_model(x, renew, of_queue):
+    """Over half a product, of which probes at 5/4 lose what does not fit; and over four, if least
+    round trips are renewed: in packets a probe of them sees the queue of the others.
+    """
+    law, counts = {"flows.bbr.window": {"law": "bbr"}}, {"flows.bbr.n": 1, "flows.reno.n": 1}
+    net = fc.replace(fc.load("cardwell2026/reno"), law | counts | {"link.buffer": round(x * BDP)})
+    runs, times = run(net, 120.0, seeds=(1, 2)), {"until": 120.0, "warmup": 20.0}
+    goodput = runs.group_goodput.mean("seed").to_numpy()
+    found = fluid.solve(ONE_EACH, x, fluid.Reading(renew=renew), **times)
+    assert goodput[0] / goodput.sum() == pytest.approx(found.shares[0], abs=0.05)
+    assert queue(runs) == pytest.approx(found.queue, rel=of_queue)
+    if renew:
+        assert fluid.solve(ONE_EACH, x, **times).shares[0] < 0.02
+    else:
+        assert loss(runs) == pytest.approx(found.loss, rel=0.1)
+
+
+def test_equilibria_of_the_fluid_model():
+    """Of its equations: version 1 keeps a product, beyond the formula for version 2 it has half."""
+    kept = mixes.rows(mixes.FLUID)
+    for n in fluid.ALONE:
+        first, second = (float(kept["least", v, "", str(n), "4"]["queue"]) for v in "12")
+        assert first == pytest.approx(1.0, abs=0.12)
+        assert 2 * (n - 1) / (4 * n + 1) < second < 0.75
+
+
+def test_the_table_of_the_fluid_model_is_its_own():
+    """Half the step moves shares and queues by less than a hundredth."""
+    kept = mixes.rows(mixes.FLUID)["least", "1", "Reno", "1", "0.5"]
+    found, finer = (fluid.solve(ONE_EACH, 0.5, step=h) for h in (fluid.STEP, fluid.STEP / 2))
+    values = [float(kept[name]) for name in ("share", "queue", "loss")]
+    assert [found.shares[0], found.queue, found.loss] == pytest.approx(values, abs=2e-4)
+    assert finer.shares[0] == pytest.approx(found.shares[0], abs=0.01)
+    assert finer.queue == pytest.approx(found.queue, abs=0.01)
 
 
 def test_the_table_of_mixes_is_that_of_packets():
