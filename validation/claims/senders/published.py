@@ -9,6 +9,7 @@ import fluidcc as fc
 from fluidcc.laws import HTCP, Compound, HighSpeed, Illinois, RateControl, Scalable
 from fluidcc.laws.law import Ack
 
+from ...bbr_mixes import FLUID, rows
 from ...lab.judging import all_of, judge, near, shown
 from ...lab.losses import mean_window
 
@@ -179,36 +180,99 @@ PRODUCT = 40e6 / 12e3 * 0.04  # packets
 @judge("SENDERS-06", needs=("bbr_deep",))
 def queue_of_version_1(lab, claim):
     """The queue over the bandwidth-delay product."""
-    return _queues_of_bbr(lab, "bbr_deep", {2: 1.0, 5: 1.0, 10: 1.0})
+    return _queues_of_bbr(lab, "bbr_deep", {2: 1.0, 5: 1.0, 10: 1.0}, "1")
 
 
 @judge("SENDERS-07", needs=("bbr_version2",))
 def queue_of_version_2(lab, claim):
     """The same."""
-    return _queues_of_bbr(lab, "bbr_version2", {int(n): v for n, v in claim.value.items()})
+    return _queues_of_bbr(lab, "bbr_version2", {int(n): v for n, v in claim.value.items()}, "2")
 
 
-def _queues_of_bbr(lab, name, theirs):
-    runs = lab.packets(name)
+def _queues_of_bbr(lab, name, theirs, version):
+    runs, fluid = lab.packets(name), rows(FLUID)
+    own = ", ".join(
+        f"{float(fluid['least', version, '', str(n), '4']['queue']):.2f}" for n in theirs
+    )
     return all_of(*(
         near(theirs[n], runs.at(n, "links.bottleneck.queue_mean") / PRODUCT, of="about",
              what=f"queue of {n} flows over the product")
         for n in runs.x
-    ))  # fmt: skip
+    )).noting(f"the fluid model of which that is the equilibrium has {own} itself")  # fmt: skip
 
 
 @judge("SENDERS-08", needs=("bbr_cubic",))
 def share_beside_cubic(lab, claim):
     """Share of version 1 in the goodput."""
-    runs, parts = lab.packets("bbr_cubic"), []
-    for x in runs.x:
-        own, other = (runs.at(x, f"flows.{name}.goodput") for name in ("bbr", "cubic"))
-        theirs = claim.value[f"{x:g}"]
-        parts.append(near(theirs, own / (own + other), of="about", what=f"share at X = {x:g}"))
-    return all_of(*parts).noting(
+    runs = lab.packets("bbr_cubic")
+    return all_of(*(
+        near(theirs, _share(runs, float(x), "cubic"), of="about", what=f"share at X = {x}")
+        for x, theirs in claim.value.items()
+    )).noting(
         "eq. 9 counts the other sender's packets in the pipe as if they stayed there in a probe: "
         "without them 0.49, 0.48 and 0.46"
+    )  # fmt: skip
+
+
+def _share(runs, x, other):
+    """Share of BBR in the goodput over so many products of buffer."""
+    own, others = (runs.at(x, f"flows.{name}.goodput") for name in ("bbr", other))
+    return own / (own + others)
+
+
+SHALLOW, DEEP = (0.5, 1), (4, 16)  # products of buffer
+
+
+@judge("SENDERS-27", needs=("bbr_cubic",))
+def first_beside_cubic(lab, claim):
+    """Share of version 1 in the goodput, as the fluid model of `bbr_fluid` has it."""
+    return _beside(lab, "bbr_cubic", "1", "CUBIC", SHALLOW)
+
+
+@judge("SENDERS-28", needs=("bbr_cubic",))
+def first_beside_cubic_deep(lab, claim):
+    """The same over deep buffers."""
+    return _beside(lab, "bbr_cubic", "1", "CUBIC", DEEP)
+
+
+@judge("SENDERS-29", needs=("bbr_reno",))
+def first_beside_reno(lab, claim):
+    """The same beside Reno."""
+    return _beside(lab, "bbr_reno", "1", "Reno", SHALLOW)
+
+
+@judge("SENDERS-30", needs=("bbr_reno",))
+def first_beside_reno_deep(lab, claim):
+    """The same over deep buffers."""
+    return _beside(lab, "bbr_reno", "1", "Reno", DEEP)
+
+
+@judge("SENDERS-31", needs=("bbr2_cubic",))
+def second_beside_cubic(lab, claim):
+    """Share of version 2."""
+    return _beside(lab, "bbr2_cubic", "2", "CUBIC", SHALLOW + DEEP)
+
+
+@judge("SENDERS-32", needs=("bbr2_reno",))
+def second_beside_reno(lab, claim):
+    """The same beside Reno."""
+    return _beside(lab, "bbr2_reno", "2", "Reno", SHALLOW + DEEP)
+
+
+def _beside(lab, name, version, other, buffers):
+    """Our packets beside the kept shares of the fluid model, one flow of each."""
+    runs, fluid = lab.packets(name), rows(FLUID)
+    least, renewed = (
+        [float(fluid[trip, version, other, "1", f"{x:g}"]["share"]) for x in buffers]
+        for trip in ("least", "renewed")
     )
+    judged = all_of(*(
+        near(theirs, _share(runs, x, other.lower()), of="about",
+             what=f"share over {x:g} products")
+        for x, theirs in zip(buffers, least, strict=True)
+    ))  # fmt: skip
+    said = ", ".join(f"{share:.3g}" for share in renewed)
+    return judged.noting(f"if least round trips are forgotten after 10 s the model has {said}")
 
 
 @judge("SENDERS-09", needs=("bbr_one",))
