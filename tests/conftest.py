@@ -8,11 +8,11 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import pytest
-from draws import BACKEND
 from hypothesis import settings
 from typer.testing import CliRunner
 
 from fluidcc import fast_cpu
+from fluidcc.check.draws import BACKEND
 from fluidcc.cli.app import app
 from fluidcc.executables import forget
 

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from fluidcc.arrays import jax, jnp
+from fluidcc.check.draws import BACKEND
 from fluidcc.dual import Dual
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
@@ -272,8 +273,8 @@ DRAWS, SEED = 25, 2026
 
 _ALL: Any = tuple(HealthCheck)
 _SETTINGS = settings(
-    max_examples=DRAWS, database=None, deadline=None, phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=_ALL, report_multiple_bugs=False,
+    backend=BACKEND, max_examples=DRAWS, database=None, deadline=None,
+    phases=(Phase.generate, Phase.shrink), suppress_health_check=_ALL, report_multiple_bugs=False,
 )  # fmt: skip
 _WIDEST = 1e3  # stands for an infinite end
 _QUEUES = ("q", "v", "q_0", r"q_{\mathrm{av}}")

@@ -89,6 +89,14 @@ def test_vcp_has_the_increases_and_the_decrease_of_the_paper():
     assert (again.window, again.wait) == (0.0, -1.0)
 
 
+@pytest.mark.parametrize(("xi", "high", "lost"), [(0.0625, 0.8, 0.125), (1.0, 0.977, 0.5)])
+def test_the_fluid_model_of_vcp_loses_half_of_a_window_at_most(xi: float, high: float, lost: float):
+    """At a load of 2, by kappa (1 - f)/f; a larger share than all would have no power."""
+    law, w = VCP(xi=xi, high=high, alpha=0.0, coded=False), 100.0
+    change = law.on_ack(law.start(w), Ack(1.0, law.t_p, 1.0, load=2.0))
+    assert law.window(change) == pytest.approx(-lost * w, rel=1e-12)
+
+
 def test_vcp_swings_by_its_decrease_below_full_load():
     """Trains and packets: windows between beta and a little above 1 of full load, equal rates."""
     net = fc.load("xia2005/ten_flows")

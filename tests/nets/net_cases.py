@@ -11,7 +11,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from draws import BACKEND
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from strategies import (
@@ -27,6 +26,7 @@ from strategies import (
 )
 
 from fluidcc import Flows, Link, Network, ScenarioError, Voice, dumps, loads
+from fluidcc.check.draws import BACKEND
 from fluidcc.laws.law import Law
 from fluidcc.laws.own import laws_in
 from fluidcc.laws.parameters import Info, infos

@@ -8,6 +8,7 @@ from fluidcc.laws.parameters import choice, param, state
 from fluidcc.ops import Num
 
 _MOST_PERIODS = 50.0  # in one round trip; a larger power may overflow
+_MOST_LOST = 0.5  # of a window in t_p, by the fluid model at overload; with usual gains 0.25
 
 
 class VCP(AbstractWindowLaw):
@@ -66,6 +67,7 @@ class VCP(AbstractWindowLaw):
             return self.change(s, window=ops.where(ack.load > 1, 0.0, grown))
         load = ops.maximum(ack.load, self.high)
         gain = self.xi * self.high / (1 - self.high) * (1 - load) / load
+        gain = ops.maximum(gain, -_MOST_LOST)
         return self._multiplied(w, gain, ack) + self._added(ack)
 
     def on_mark(self, s: State, ack: Ack) -> State:

@@ -1,7 +1,7 @@
 """Hypothesis draws that depend on the seed alone.
 
 Hypothesis mixes the constants of every local module that is loaded at the time into its numbers, so
-that a test draws other examples after other tests, and after each change of the code.
+that a check draws other examples after other checks, and after each change of the code.
 """
 
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 
 BACKEND = "seed-alone"
+"""Name of a backend of Hypothesis."""
 
 
 class SeedAlone(HypothesisProvider):
