@@ -42,6 +42,7 @@ from fluidcc.laws.law import (
 from fluidcc.laws.parameters import Info, infos, numeric_parameters
 from fluidcc.laws.registry import LAWS, kind_of
 from fluidcc.laws.window.polynomial import AbstractPolynomial
+from fluidcc.recording import Recorded, Tape
 
 _MANY = 8  # results of a rule from which common terms are written once
 _ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
@@ -96,6 +97,19 @@ class Case:
     def used(self) -> set[Any]:
         """Symbols that the results depend on."""
         return set().union(*(r.free_symbols for r in self.rule.results))
+
+    @functools.cached_property
+    def recorded(self) -> tuple[list[tuple[str, str]], list[str | float]]:
+        """The rule as operations on its numbers, by name, and its results; SymPy takes much longer
+        to make its expressions.
+        """
+        tape = Tape()
+        with np.errstate(all="ignore"):
+            answer = self.answer(*(tape.input(1.0) for _ in self.symbols))
+        results = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
+        needed = tape.needed(results)
+        made = [(v.name, text) for text, v in tape.operations.items() if v.name in needed]
+        return made, [r.name if isinstance(r, Recorded) else float(r) for r in results]
 
     def answer(self, *numbers: Any) -> Any:
         """The return value of the rule itself for numbers in the order of `symbols`."""
@@ -256,7 +270,7 @@ def distinct(cases: Iterator[Case], seen: set[Any] | None = None) -> Iterator[Ca
     seen = set() if seen is None else seen
     for case in cases:
         if case.window is None:
-            key = (getattr(type(case.law), case.method), case.rule)
+            key = (getattr(type(case.law), case.method), case.symbols, repr(case.recorded))
             if key in seen or _silent(case):
                 continue
             seen.add(key)
@@ -265,8 +279,8 @@ def distinct(cases: Iterator[Case], seen: set[Any] | None = None) -> Iterator[Ca
 
 def _silent(case: Case) -> bool:
     """Whether a rule never changes anything."""
-    unchanged = case.method in _OPTIONAL and all(r.is_zero for r in case.rule.results)
-    return not case.rule.results or unchanged
+    _, results = case.recorded
+    return not results or (case.method in _OPTIONAL and all(r == 0 for r in results))
 
 
 DRAWS, SEED = 25, 2026
