@@ -22,6 +22,7 @@ from hypothesis.errors import NoSuchExample
 from fluidcc.arrays import jax, jnp
 from fluidcc.check.draws import BACKEND
 from fluidcc.dual import Dual
+from fluidcc.executables import compile_for_few
 from fluidcc.laws import symbolic
 from fluidcc.laws.law import (
     RECOVERIES,
@@ -44,7 +45,6 @@ from fluidcc.laws.registry import LAWS, kind_of
 from fluidcc.laws.window.polynomial import AbstractPolynomial
 from fluidcc.recording import Recorded, Tape
 
-_MANY = 8  # results of a rule from which common terms are written once
 _ROWS = 4  # of numbers at a time: one shape, so that a rule is compiled once
 _OPTIONAL = ("on_arrival", "on_departure", "on_signal", "observe", "on_tick")
 
@@ -138,7 +138,8 @@ class Case:
             values = jnp.stack([jnp.asarray(r, float) for r in self(*numbers)])
             return values, values
 
-        return jax.jit(jax.vmap(jax.jacfwd(results, has_aux=True)))
+        like = jax.ShapeDtypeStruct((_ROWS, len(self.symbols)), float)
+        return compile_for_few(jax.vmap(jax.jacfwd(results, has_aux=True)), like)
 
     def jax(self, numbers: list[float]) -> tuple[np.ndarray, np.ndarray]:
         """Results (k,) and their slopes (k, number of symbols) by JAX."""
@@ -203,7 +204,7 @@ def _function(symbols: tuple, results: list, modules: list) -> Callable[..., Any
     names = {s: sp.Symbol(f"z{i}") for i, s in enumerate(symbols)}
     with sp.evaluate(False):
         renamed = [r.xreplace(names) for r in results]
-    return sp.lambdify(list(names.values()), tuple(renamed), modules, cse=len(results) > _MANY)
+    return sp.lambdify(list(names.values()), tuple(renamed), modules, cse=True)
 
 
 def _records(law: Any, method: str, numbers: tuple) -> tuple:
