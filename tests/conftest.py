@@ -38,6 +38,11 @@ settings.load_profile("shared")
 MAPPINGS = 20_000  # of the 65 530 that Linux grants a process; beyond, it dies by a bad address
 
 
+def pytest_collection_finish():
+    """Modules stay too: nor need it walk through them, before the first tests are done."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _spare_the_collector():
     """What a module compiled stays: the collector need not walk through it again and again.
