@@ -25,6 +25,8 @@ jax.config.update("jax_compilation_cache_dir", str(Path(tempfile.gettempdir(), "
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
+gc.set_threshold(20_000, 20, 20)  # tracing makes many objects, and XLA joins in each collection
+
 fast_cpu()
 if jax.__version_info__ < (0, 12):  # as the package compiles: in two thirds of the time
     os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
