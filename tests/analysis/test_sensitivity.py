@@ -113,7 +113,7 @@ def check(net, paths, breaks, points=POINTS, step=STEP):
 
 
 # -- What is quick shares one program, that of the kept answer of this verb
-REPORTS, STEPS = 1001, 8000
+REPORTS, STEPS = 1001, 2000
 
 
 def slow(changes, begin=0.0):
