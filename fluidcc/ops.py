@@ -43,7 +43,7 @@ class _Symbols:
         import sympy as sp
         from sympy.codegen import cfunctions
 
-        own = {"maximum": sp.Max, "minimum": sp.Min, "where": _piecewise}
+        own = {"maximum": _extreme("Max"), "minimum": _extreme("Min"), "where": _piecewise}
         return own.get(name) or getattr(sp, name, None) or getattr(cfunctions, name)
 
 
@@ -78,6 +78,41 @@ def _choice() -> Any:
             return printer.doprint(sp.Piecewise((yes, condition), (no, True)))
 
     return Choice
+
+
+_LARGE = 100  # operations; from there on SymPy compares in vain, and for seconds
+
+
+@functools.cache
+def _extreme(name: str) -> Callable[[Num, Num], Num]:
+    """SymPy's `Max` or `Min`, which compares its arguments whenever it is written anew; if they are
+    large, a function that leaves them as they are.
+    """
+    import sympy as sp
+
+    usual = getattr(sp, name)
+
+    class Large(sp.Function):
+        nargs, is_extended_real = 2, True
+
+        def fdiff(self, argindex: int = 1) -> Num:
+            args: Any = self.args
+            above = args[argindex - 1] - args[2 - argindex]
+            return sp.Heaviside(above if name == "Max" else -above)
+
+        def _pythoncode(self, printer: Any, *_: Any) -> str:
+            return f"{name.lower()}({', '.join(map(printer.doprint, self.args))})"
+
+        def _latex(self, printer: Any, *_: Any) -> str:
+            return printer.doprint(usual(*self.args, evaluate=False))
+
+    Large.__name__ += name  # SymPy sorts by name
+
+    def extreme(a: Num, b: Num) -> Num:
+        size = sum(x.count_ops() for x in (a, b) if isinstance(x, sp.Basic))
+        return Large(a, b) if size > _LARGE else usual(a, b)
+
+    return extreme
 
 
 for _name in ("exp", "log", "sqrt", "expm1", "log1p"):
