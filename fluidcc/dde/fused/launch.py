@@ -51,6 +51,16 @@ class Plan(NamedTuple):
         return self.slots * 2 * self.record
 
 
+def plan(
+    system: System, y0: Any, args: Args, t0: Any, *, slots: int, interleaved: bool, simd_lanes: int
+) -> Plan:
+    """The plan of a kernel for trajectories like that of y0 and `args`."""
+    lane_shapes, shared_shapes = map(shapes_of, ((y0, args[0]), tuple(args[1:])))
+    record = system.record_size(y0, t0, args)
+    shapes = lane_shapes, shared_shapes
+    return Plan(system, type(args), *shapes, record, slots, interleaved, simd_lanes)
+
+
 class _Kernel:
     """Emits the parts of a kernel, each traced from a method of `Stepper`."""
 
@@ -278,21 +288,21 @@ def integrate(
     ValueError
         Without Warp, or for an operation that a kernel cannot do.
     """
-    shared_args, target = tuple(args[1:]), device()
+    target = device()
+    shared_args = tuple(args[1:])
     one_y0, one_args = one_of(y0, args, batched)
-    record = system.record_size(one_y0, t0, one_args)
-    trees = ((one_y0, one_args[0]), shared_args)
-    lane_shapes, shared_shapes = map(shapes_of, trees)
     count = y0.shape[0] if batched else 1
     simd_lanes = 1 if target != "cpu" or lanes % SIMD_LANES else SIMD_LANES
-    shapes = lane_shapes, shared_shapes
-    plan = Plan(system, type(args), *shapes, record, slots, target != "cpu", simd_lanes)
+    shape = plan(
+        system, one_y0, one_args, t0, slots=slots, interleaved=target != "cpu",
+        simd_lanes=simd_lanes,
+    )  # fmt: skip
     columns = _columns((y0, args[0]), count)
     columns = np.pad(columns, ((0, 0), (0, -count % simd_lanes)), mode="edge")
     shared = np.concatenate([np.array([[t0], [step], [t1]], float), _columns(shared_args, 1)])
-    ts, sizes = np.asarray(ts, float), [y0.shape[-1], y0.shape[-1], record]
+    ts, sizes = np.asarray(ts, float), [y0.shape[-1], y0.shape[-1], shape.record]
     results = _import_threads().run(
-        kernel(plan), columns, shared, ts, history=plan.ring, width=sum(sizes), device=target,
+        kernel(shape), columns, shared, ts, history=shape.ring, width=sum(sizes), device=target,
         simd_lanes=simd_lanes, lanes=lanes,
     )  # fmt: skip
     saved, times, ended = (values[:count] for values in results)

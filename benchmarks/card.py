@@ -1,0 +1,437 @@
+"""Code for a graphics card, counted where there is none, and runs on one.
+
+`uv run --group card python benchmarks/card.py --compile [SCENARIO ...]` compiles the generated
+kernel for an H200 (sm_90) and prints registers, bytes spilled and of the stack, PTX and seconds;
+with JAX for CUDA (`--extra gpu`) it also compiles JAX's loop for a described H200 and counts the
+kernels, copies, nested loops and host transfers of a step, the bytes that it moves and its
+operations, and the shortest time that these allow. Neither needs a card or a driver.
+`--json FILE` writes the same numbers; `--half kernel` or `loop` makes one half only.
+"""
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+BENCHMARK = "TCP/RED"
+SCENARIOS = (
+    BENCHMARK, "TCP/RED, 3 groups", "TCP/RED, 10 groups", "hollot2001/slow", "hollot2001/pi",
+    "athuraliya2001/rem", "alizadeh2010/dctcp", "akujobi2002/homogeneous_becn",
+    "katabi2002/round_trips", "prague2024/dualpi2", "qazi2010/two_bmcc_router",
+    "govindaswamy2012/red_rwm", "misra2003/mixed", "kunniyur2001/avq", "durresi2001/ten_tail_59ms",
+)  # fmt: skip
+"""TCP/RED is the benchmark of `handwritten.py`, with groups the network of the same numbers."""
+
+BANDWIDTH, PEAK, LAUNCH = 4.8e12, 34e12, 2.5e-6  # of an H200: byte/s, double-precision 1/s, s
+RUNS = 100_000
+TIMEOUT = 900.0  # s, for one half of one scenario
+
+CARD = """gpu_device_info {
+  threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152
+  shared_memory_per_core: 233472 threads_per_core_limit: 2048 core_count: 132 fpus_per_core: 128
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+  memory_bandwidth: 4800000000000 l2_cache_size: 52428800 clock_rate_ghz: 1.98
+  device_memory_size: 150000000000 shared_memory_per_block_optin: 232448
+  cuda_compute_capability { major: 9 minor: 0 } registers_per_core_limit: 65536
+  registers_per_block_limit: 65536 }
+platform_name: "CUDA" dnn_version_info { major: 9 minor: 10 patch: 0 }
+device_description_str: "NVIDIA H200" """
+
+
+def problem(name: str, runs: int) -> tuple[Any, Any]:
+    """An initial-value problem of `runs` trajectories, and its uniform mesh."""
+    import jax
+    import numpy as np
+    from handwritten import STEP, Case, field, history, lags
+
+    import fluidcc as fc
+    from fluidcc.dde import equation
+    from fluidcc.dde.integrate import Problem
+    from fluidcc.model.network_mesh import uniform_mesh
+    from fluidcc.model.network_system import network_system
+
+    if name == BENCHMARK:
+        case = Case(2)
+        params = jax.tree.map(lambda v: v[0], case.numbers())
+        start, args = history(0.0, params), equation.Arguments(params, None)
+        system = equation.build(field, history, lags(1), None, start, np.zeros(()), args)
+        y0, mesh = np.array([*start.windows, start.queue, start.average]), None
+        mesh = fc.Uniform(STEP, slots=case.slots)
+    else:
+        net = network(int(name.split()[1])) if name.startswith(BENCHMARK) else fc.load(name)
+        mesh = uniform_mesh(net)
+        system, y0, args = network_system(net, until=20.0)
+
+    def many(leaf: Any) -> Any:
+        return np.broadcast_to(leaf, (runs, *np.shape(leaf)))
+
+    args = type(args)(jax.tree.map(many, args[0]), *args[1:])
+    t0, t1 = np.zeros(()), np.asarray(1e5 * float(mesh.step))
+    return Problem(system, many(y0), t0, t1, args, t1[None], False, True, ()), mesh
+
+
+def network(groups: int) -> Any:
+    """TCP on RED with so many round trips, as `fc.simulate` steps it."""
+    import numpy as np
+
+    from fluidcc.laws.queue.red import RED
+    from fluidcc.laws.window.reno import Reno
+    from fluidcc.scenario.network import Flows, Link, Network
+
+    trips = np.linspace(0.1, 0.3, groups)
+    flows = Flows(Reno(), n=np.full(groups, 60.0 / groups), rtt=trips)
+    red = RED(min_th=100.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
+    return Network((Link(red, capacity=3750.0, buffer=800.0),), (flows,), rates="mgt")
+
+
+# the generated kernel
+
+
+def assembler() -> str | None:
+    """NVIDIA's assembler `ptxas` from the package nvidia-cuda-nvcc; None without it."""
+    try:
+        files = importlib.metadata.files("nvidia-cuda-nvcc") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    found = [file for file in files if file.name in ("ptxas", "ptxas.exe")]
+    return str(found[0].locate()) if found else None
+
+
+def compile_kernel(name: str, keep: Path | None = None) -> dict[str, Any]:
+    """Registers, spills, stack and PTX of the generated kernel, and seconds of compiling.
+
+    Its PTX is kept in the file `keep`.
+    """
+    import warp as wp
+
+    from fluidcc.dde.fused import launch
+
+    task, mesh = problem(name, 1)
+    slots = mesh._first_slots(task)
+    began = time.perf_counter()
+    plan = launch.plan(
+        task.system, *task.one(), task.t0, slots=slots, interleaved=True, simd_lanes=1
+    )
+    kernel = launch.kernel(plan)
+    written = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        wp.compile_aot_module(kernel.module, device=None, arch=90, module_dir=folder, use_ptx=True)
+        (file,) = Path(folder).glob("*.ptx")
+        ptx = file.read_bytes().rstrip(b"\0")  # Warp leaves a NUL at the end, which ptxas refuses
+        file.write_bytes(ptx)
+        lowered = time.perf_counter()
+        if keep:
+            keep.write_bytes(ptx)
+        tool = assembler()
+        if tool is None:
+            raise SystemExit(
+                "ptxas is missing: uv sync --group card, or pip install nvidia-cuda-nvcc"
+            )
+        asked = [tool, "-v", "-arch=sm_90", str(file), "-o", str(Path(folder) / "kernel.cubin")]
+        report = subprocess.run(asked, capture_output=True, text=True, check=True).stderr
+    ended = time.perf_counter()
+
+    def number(pattern: str) -> int:
+        found = re.findall(pattern, report)
+        return max(map(int, found))
+
+    return {
+        "ptx": len(ptx),
+        "registers": number(r"Used (\d+) registers"),
+        "stored": number(r"(\d+) bytes spill stores"),
+        "loaded": number(r"(\d+) bytes spill loads"),
+        "stack": number(r"(\d+) bytes stack frame"),
+        "generated_s": round(written - began, 2),
+        "nvrtc_s": round(lowered - written, 2),
+        "ptxas_s": round(ended - lowered, 2),
+    }
+
+
+# JAX's loop
+
+
+def compile_loop(name: str, keep: Path | None = None) -> dict[str, Any]:
+    """Kernels, bytes and operations of a step of JAX's loop, and seconds of compiling.
+
+    Its program is kept in the file `keep`.
+    """
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+    from jax.experimental import topologies
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    from fluidcc.dde import uniform
+
+    task, mesh = problem(name, 2)
+    slots = mesh._first_slots(task)
+    card = topologies.get_topology_desc(
+        platform="cuda", topology_name="", target_config=CARD, topology="1x1x1"
+    )
+    there = NamedSharding(Mesh(np.array(card.devices).reshape(-1), ("card",)), PartitionSpec())
+
+    def struct(leaf: Any, *shape: int) -> Any:
+        shape = (*shape, *np.shape(leaf)[len(shape) :])
+        return jax.ShapeDtypeStruct(shape, jnp.asarray(leaf).dtype, sharding=there)
+
+    def many(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: struct(leaf, RUNS), tree)
+
+    args = task.args
+    args = type(args)(many(args[0]), *jax.tree.map(struct, tuple(args[1:])))
+    given = (many(task.y0), *map(struct, (task.t0, task.t1, mesh.step, task.ts)), args)
+    static = ("system", "slots", "lanes", "batched", "shared")
+    jitted = jax.jit(uniform._uniform.__wrapped__, static_argnames=static)
+    options = {"slots": slots, "lanes": RUNS, "batched": True, "shared": None}
+    began = time.perf_counter()
+    lowered = jitted.trace(task.system, *given, **options).lower(lowering_platforms=("cuda",))
+    traced = time.perf_counter()
+    compiled = lowered.compile()
+    ended = time.perf_counter()
+    text = compiled.as_text()
+    if keep:
+        keep.write_text(text)
+    found = Program(text).step()
+    floor = max(found["bytes"] / BANDWIDTH, found["operations"] / PEAK)
+    found["floor_us"] = round(1e6 * max(floor, LAUNCH * found["kernels"]), 1)
+    found |= {
+        "temporary": compiled.memory_analysis().temp_size_in_bytes,
+        "traced_s": round(traced - began, 2),
+        "compiled_s": round(ended - traced, 2),
+    }
+    return found
+
+
+_SIZES = {"f64": 8, "s64": 8, "u64": 8, "f32": 4, "s32": 4, "u32": 4, "pred": 1, "u8": 1, "s8": 1}
+_MOVES = {
+    "parameter", "constant", "broadcast", "reshape", "bitcast", "transpose", "slice", "iota",
+    "concatenate", "get-tuple-element", "tuple", "copy", "gather", "dynamic-slice",
+    "dynamic-update-slice", "pad", "convert", "bitcast-convert", "reverse",
+}  # fmt: skip
+_FREE = {"parameter", "constant", "bitcast", "get-tuple-element", "tuple", "after-all"}
+_PARTS = {"slice", "dynamic-slice", "gather", "dynamic-update-slice"}
+
+
+class Instruction:
+    """One line of a compiled program: its name, kind, shapes, operands and attributes."""
+
+    pattern = re.compile(r"^\s+(ROOT )?%?([\w.\-]+) = (.*?) ([\w\-]+)\((.*)$")
+
+    def __init__(self, line: str) -> None:
+        found = self.pattern.match(line)
+        assert found, line
+        _, self.name, self.type, self.kind, rest = found.groups()
+        self.root = found.group(1) is not None
+        inner, depth = [], 1
+        for at, letter in enumerate(rest):
+            depth += (letter == "(") - (letter == ")")
+            if not depth:
+                inner, self.attributes = rest[:at], rest[at:]
+                break
+        self.operands = re.findall(r"%([\w.\-]+)", str(inner))
+        self.number = str(inner)
+
+    def called(self, key: str) -> str:
+        found = re.search(rf"{key}=%?([\w.\-]+)", self.attributes)
+        return found.group(1) if found else ""
+
+    @property
+    def turns(self) -> int:
+        """Turns of a loop if they are known, else 1."""
+        found = re.search(r'known_trip_count[^}]*?"n":"?(\d+)', self.attributes)
+        return int(found.group(1)) if found else 1
+
+    def size(self) -> int:
+        """Bytes of the result."""
+        return sum(_SIZES.get(kind, 8) * count for kind, count in self.shapes())
+
+    def count(self) -> int:
+        """Numbers in the result."""
+        return sum(count for _, count in self.shapes())
+
+    def shapes(self) -> list[tuple[str, int]]:
+        found = re.findall(r"\b([a-z]+\d*)\[([\d,]*)\]", self.type)
+        return [(kind, math.prod(map(int, filter(None, axes.split(","))))) for kind, axes in found]
+
+
+class Program:
+    """A compiled program as text, by its computations."""
+
+    def __init__(self, text: str) -> None:
+        self.computations: dict[str, dict[str, Instruction]] = {}
+        lines: dict[str, Instruction] = {}
+        for line in text.splitlines():
+            if line.endswith("{") and not line.startswith((" ", "HloModule")):
+                head = re.match(r"^(?:ENTRY )?%?([\w.\-]+)", line)
+                assert head
+                lines = self.computations.setdefault(head.group(1), {})
+                if line.startswith("ENTRY"):
+                    self.entry = head.group(1)
+            elif Instruction.pattern.match(line):
+                one = Instruction(line)
+                lines[one.name] = one
+
+    def step(self) -> dict[str, Any]:
+        """What a turn of the loop of steps does: the innermost loop without a known count of turns
+        that holds the most, with all loops in it.
+        """
+        loops = self._loops(self.entry, 0)
+        deepest = [body for depth, body in loops if depth == 2] or [body for _, body in loops]
+        totals = [self.total(body) for body in deepest]
+        return max(totals, key=lambda t: t["kernels"])
+
+    def _loops(self, name: str, depth: int) -> list[tuple[int, str]]:
+        found = []
+        for one in self.computations[name].values():
+            if one.kind == "while":
+                body = one.called("body")
+                found.append((depth + 1, body))
+                found += self._loops(body, depth + 1)
+            elif one.kind in ("call", "async-start"):
+                found += self._loops(one.called("to_apply") or one.called("calls"), depth)
+        return found
+
+    def total(self, name: str) -> dict[str, Any]:
+        """Counts for all that one computation launches; loops by their known turns."""
+        total = dict.fromkeys(
+            ("kernels", "copies", "loops", "waits", "transfers", "bytes", "operations"), 0
+        )
+        for one in self.computations[name].values():
+            if one.kind == "while":
+                inner = self.total(one.called("body"))
+                known = one.turns if "known_trip_count" in one.attributes else 0
+                for key, value in inner.items():
+                    total[key] += value * (known or 1)
+                total["loops"] += 1
+                total["waits"] += not known
+                if not known:
+                    total["kernels"] += self.total(one.called("condition"))["kernels"]
+            elif one.kind in ("call", "async-start"):
+                for key, value in self.total(one.called("to_apply") or one.called("calls")).items():
+                    total[key] += value
+            elif one.kind == "conditional":
+                total["waits"] += 1
+                total["kernels"] += 1
+            elif one.kind == "fusion":
+                total["kernels"] += 1
+                moved, operations = self._fused(one, name)
+                total["bytes"] += moved
+                total["operations"] += operations
+            elif one.kind in ("copy", "copy-start"):
+                total["copies"] += 1
+                total["kernels"] += 1
+                total["bytes"] += 2 * one.size()
+            elif one.kind in ("infeed", "outfeed", "send", "recv") or "S(5)" in one.type:
+                total["transfers"] += 1
+            elif one.kind not in _FREE:
+                total["kernels"] += 1
+                total["bytes"] += 2 * one.size()
+                total["operations"] += one.count()
+        return total
+
+    def _fused(self, fusion: Instruction, name: str) -> tuple[int, int]:
+        """Bytes that a fused kernel reads and writes, and its operations."""
+        inside = self.computations[fusion.called("calls")]
+        users: dict[str, list[Instruction]] = {}
+        for one in inside.values():
+            for operand in one.operands:
+                users.setdefault(operand, []).append(one)
+        moved = operations = 0
+
+        def read(name: str) -> int:
+            """Bytes read of an operand: all of it, unless some parts are picked from it."""
+            total = 0
+            for user in users.get(name, []):
+                if user.kind in ("bitcast", "reshape"):
+                    total += read(user.name)
+                elif user.kind in _PARTS and user.operands[0] == name:
+                    total += 0 if user.kind == "dynamic-update-slice" else user.size()
+                else:
+                    return inside[name].size()
+            return min(total, inside[name].size())
+
+        for one in inside.values():
+            if one.kind == "parameter":
+                moved += read(one.name)
+            elif one.kind not in _MOVES:
+                operations += one.count()
+            if one.kind == "dynamic-update-slice":
+                moved += inside[one.operands[1]].size()
+        root = next(one for one in inside.values() if one.root)
+        outputs = [inside[o] for o in root.operands] if root.kind == "tuple" else [root]
+        for out in outputs:
+            while out.kind == "bitcast":
+                out = inside[out.operands[0]]
+            moved += 0 if out.kind == "dynamic-update-slice" else out.size()
+        return moved, operations
+
+
+# all scenarios
+
+HALVES = {"kernel": compile_kernel, "loop": compile_loop}
+
+
+def in_a_process(name: str, half: str) -> dict[str, Any]:
+    """One half of one scenario, in a process of its own: what ends it is in `failed`."""
+    began = time.perf_counter()
+    asked = [sys.executable, __file__, "--one", half, name]
+    variables = os.environ | {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
+    try:
+        done = subprocess.run(
+            asked, capture_output=True, text=True, env=variables, timeout=TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"not done in {TIMEOUT:.0f} s"}
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or ["no output"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1]) | {"s": round(time.perf_counter() - began, 1)}
+
+
+def compile_all(names: list[str], halves: list[str]) -> dict[str, Any]:
+    """Numbers of each half of each scenario, printed as they come."""
+    found: dict[str, Any] = {}
+    for name in names:
+        for half in halves:
+            numbers = found.setdefault(name, {})[half] = in_a_process(name, half)
+            text = ", ".join(f"{key} {value}" for key, value in numbers.items())
+            print(f"{name}: {half}: {text}", flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--compile", action="store_true", help="compile for a card, count, run nothing"
+    )
+    parser.add_argument("--half", choices=HALVES, help="the kernel or the loop alone")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the numbers")
+    parser.add_argument("--one", choices=HALVES, help=argparse.SUPPRESS)
+    parser.add_argument("--keep", metavar="FILE", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO")
+    asked = parser.parse_args()
+    names = asked.scenarios or list(SCENARIOS)
+    if asked.one:
+        print(json.dumps(HALVES[asked.one](names[0], asked.keep)))
+    elif asked.compile:
+        halves = [asked.half] if asked.half else list(HALVES)
+        if "loop" in halves and importlib.util.find_spec("jax_cuda13_plugin") is None:
+            halves.remove("loop")
+            print("JAX's loop is left out without JAX for CUDA (--extra gpu, 4.3 GB)")
+        found = compile_all(names, halves)
+        if asked.json:
+            asked.json.write_text(json.dumps(found, indent=2) + "\n")
+    else:
+        parser.error("give --compile")
+
+
+if __name__ == "__main__":
+    main()
