@@ -12,23 +12,34 @@ from jax.extend.core import ClosedJaxpr
 
 from fluidcc import memory
 from fluidcc.arrays import jax, jnp
-from fluidcc.dde.fused.lower import Lowering, flatten, unflatten
-from fluidcc.dde.fused.writer import SIMD_LANES, Elements, Memory, Writer, conversion, prelude, to_c
+from fluidcc.dde.fused.emit import Emitter
+from fluidcc.dde.fused.graph import Graph, Ids, Memory, Node
+from fluidcc.dde.fused.lower import lower
+from fluidcc.dde.fused.writer import SIMD_LANES, Writer, conversion, lane_type, prelude
 from fluidcc.dde.integrate import one_of
 from fluidcc.dde.steps import Ring, Saved, Stepper
 from fluidcc.dde.system import Args, Shapes, System, shapes_of, size_of, structs_of
 
 _TIME, _NODE = (jax.ShapeDtypeStruct((), jnp.dtype(kind)) for kind in ("float64", "int32"))
+WARP = 32
+"""Threads of a graphics card that run together."""
 MOST_NUMBERS = 4096
-"""Most numbers of state and parameters, as each has a name in the source."""
+"""Most numbers of state and parameters."""
+UNROLLED = {True: 2, False: 64}
+"""Largest arrays that are computed number by number, by whether that is on a graphics card, where
+registers are few.
+"""
+MOST_WRITTEN_OUT = 16
+"""Most numbers of a node that are stored two by two."""
 
 
 class Plan(NamedTuple):
     """The data that determine the source of a kernel: hashable.
 
     `lane_shapes` are those of (y0, args[0]), which each trajectory has, `shared_shapes` those of
-    args[1:]. A thread runs `simd_lanes` trajectories. If `interleaved`, equal entries of all
-    histories are adjacent, as suits a GPU with one trajectory per thread; else each is contiguous.
+    args[1:]. A thread runs `simd_lanes` trajectories. If `interleaved`, equal entries of the
+    histories of 32 are adjacent, as suits a GPU with one trajectory per thread; else each is
+    contiguous.
     """
 
     system: System
@@ -44,6 +55,11 @@ class Plan(NamedTuple):
     def state(self) -> jax.ShapeDtypeStruct:
         """The state of a trajectory."""
         return structs_of(self.lane_shapes)[0]
+
+    @property
+    def side_by_side(self) -> int:
+        """Trajectories whose equal numbers are adjacent in memory: those of a warp or a thread."""
+        return WARP if self.interleaved else self.simd_lanes
 
     @property
     def ring(self) -> int:
@@ -75,16 +91,19 @@ class _Kernel:
                 f"a fused kernel takes up to {MOST_NUMBERS} numbers of state and parameters, got "
                 f"{count}: leave fused=True out"
             )
-        self.plan, self.writer = plan, Writer()
-        self.lowering = Lowering(self.writer)
+        self.plan, self.writer, self.graph = plan, Writer(), Graph(UNROLLED[plan.interleaved])
         self.writer.lines.extend(prelude(plan.simd_lanes, plan.ring))
+        self.emitter = Emitter(self.writer, self.graph, reload=plan.interleaved)
         clock = (((), np.dtype(float)),) * 3
-        lane_numbers = self._load(
-            "from_lanes(lane_numbers.data + (long long){} * lanes + lane)", plan.lane_shapes[1]
+        own, shared = plan.lane_shapes[1], (*clock, *plan.shared_shapes[1])
+        count = sum(size_of(shape) for shape, _ in own)
+        width = plan.side_by_side
+        self.writer.write(
+            f"const double *own = lane_numbers.data + (long long)(lane / {width}) * {count * width}"
+            f" + lane % {width};"
         )
-        shared_numbers = self._load(
-            "(f64)shared_numbers.data[{}]", (*clock, *plan.shared_shapes[1])
-        )
+        lane_numbers = self._given(f"from_lanes(own + ({{}}) * {width})", own)
+        shared_numbers = self._given("(f64)shared_numbers.data[{}]", shared)
         self.clock = shared_numbers[:3]
         self.y0, self.params = lane_numbers[0], [*lane_numbers[1:], *shared_numbers[3:]]
         params, others = structs_of(plan.lane_shapes)[1], structs_of(plan.shared_shapes)
@@ -94,21 +113,44 @@ class _Kernel:
     def _read_history(self, index: str, offset: int, row: bool) -> str:
         """The number of the history at `index` + `offset`; one of a `row` that is read at once."""
         if row and self.plan.simd_lanes > 1:
-            four = self.writer.constant("Four", f"four_from_ring(ring, {index}, {offset // 4 * 4})")
+            four = self.writer.shared("Four", f"four_from_ring(ring, {index}, {offset // 4 * 4})")
             return f"{four}.of[{offset % 4}]"
         return self.writer.constant("f64", f"from_ring(ring, {index}, {offset}, stride)")
 
-    def _load(self, pattern: str, leaves: Sequence[Any]) -> list[Elements]:
-        """Emit reads of the numbers of leaves, which are consecutive in memory."""
+    def _given(self, pattern: str, leaves: Sequence[Any]) -> list[Ids]:
+        """Numbers of leaves, which are consecutive in memory.
+
+        On a graphics card those of the parameters are read where they are needed, which takes
+        fewer registers, all others at the start.
+        """
         values, first = [], 0
         for shape, dtype in leaves:
-            value = np.empty(size_of(shape), object)
-            for k in range(value.size):
-                number = self.writer.constant("f64", pattern.format(first + k))
-                value[k] = self.lowering.apply(conversion(float, dtype), [number], [float], dtype)
-            first += value.size
-            values.append(value.reshape(shape))
+            size = size_of(shape)
+            node = self.graph.add("given", dtype, size)
+            convert = conversion(float, dtype).c
+            self._name_numbers(node, lambda k, f=first: pattern.format(f"{f} + {k}"), convert)
+            first += size
+            values.append(node.ids.reshape(shape))
         return values
+
+    def _name_numbers(self, node: Node, read: Callable[[str], str], convert: str) -> None:
+        writer, kind = self.writer, lane_type(node.dtype)
+        if self.plan.interleaved and node.dtype == float:
+            node.detail = read
+            return
+
+        def number(k: str) -> str:
+            name = writer.constant("f64", read(k))
+            return convert.format(name, type=kind)
+
+        if node.size > self.graph.unrolled:
+            array, i = writer.variable(node.dtype, node.size), writer.name("i")
+            with writer.block(f"for (int {i} = 0; {i} < {node.size}; ++{i})"):
+                writer.write(f"{array}[{i}] = {number(i)};")
+            self.emitter.bind(node, array)
+        else:
+            names = [writer.constant(kind, number(str(k))) for k in range(node.size)]
+            self.emitter.bind(node, names)
 
     def trace(self, function: Callable[..., Any], *structs: Any) -> tuple[ClosedJaxpr, Any]:
         """The jaxpr of `function(stepper, ring, *values)`, and the shapes of its results."""
@@ -122,27 +164,44 @@ class _Kernel:
         trace = jax.make_jaxpr(run, return_shape=True)
         return trace(self.structs, _TIME, _TIME, table, *structs)
 
-    def emit(self, jaxpr: ClosedJaxpr, *operands: Elements) -> list[Elements]:
-        """Emit a traced function, and return its results."""
-        return self.lowering.lower(jaxpr, [*self.params, *self.clock[:2], self.table, *operands])
+    def add(self, jaxpr: ClosedJaxpr, *operands: Ids) -> list[Ids]:
+        """Add a traced function to the graph, and return its results."""
+        return lower(self.graph, jaxpr, [*self.params, *self.clock[:2], self.table, *operands])
 
-    def store_node(self, row: Elements, node: str) -> None:
+    def emit(self, jaxpr: ClosedJaxpr, *operands: Ids) -> list[str]:
+        """Emit a traced function, and return the numbers of its results, as C."""
+        results = self.add(jaxpr, *operands)
+        self.emitter.compute(*results)
+        types = [v.aval.dtype for v in jaxpr.jaxpr.outvars]
+        return [
+            self.emitter.text(number, dtype)
+            for ids, dtype in zip(results, types, strict=True)
+            for number in ids.ravel().tolist()
+        ]
+
+    def store_node(self, row: Ids, node: str) -> None:
         """Store the row of a node in the ring buffer of the history."""
-        slot = f"(({node}) & {self.plan.slots - 1})"
-        numbers = [to_c(element, float) for element in row]
-        for j, two in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
-            index = f"{slot} * {row.size} + {2 * j}"
-            self.writer.write(f"to_ring(ring, {index}, stride, {', '.join(two)});")
+        emitter, writer = self.emitter, self.writer
+        slot = writer.constant("int", f"(({node}) & {self.plan.slots - 1}) * {row.size}")
+        if row.size <= MOST_WRITTEN_OUT:
+            numbers = [emitter.text(number, float) for number in row.tolist()]
+            for j, two in enumerate(zip(numbers[::2], numbers[1::2], strict=True)):
+                writer.write(f"to_ring(ring, {slot} + {2 * j}, stride, {', '.join(two)});")
+        else:
+            emitter.copy(
+                row, float, lambda k, number: f"one_to_ring(ring, {slot} + {k}, stride, {number});"
+            )
 
-    def save(self, values: Elements) -> None:
+    def save(self, values: Ids) -> None:
         """Store numbers in the saved results."""
         size = values.size
         self.writer.write(
             f"auto *place = saved.data + ((long long)lane * times + saving) * {size};"
         )
-        for i, element in enumerate(values):
-            number = to_c(element, float)
-            self.writer.write(f"store_lanes(place + {i}, (long long)times * {size}, {number});")
+        stride = f"(long long)times * {size}"
+        self.emitter.copy(
+            values, float, lambda k, number: f"store_lanes(place + {k}, {stride}, {number});"
+        )
 
 
 def write_source(plan: Plan) -> str:
@@ -151,7 +210,7 @@ def write_source(plan: Plan) -> str:
     Raises ValueError for an operation that has no rule.
     """
     kernel = _Kernel(plan)
-    writer, n, until = kernel.writer, _scalar("((i32)n)"), _scalar("((f64)until)")
+    writer, emitter, graph = kernel.writer, kernel.emitter, kernel.graph
     start, lane = kernel.trace(lambda stepper, ring, y0: stepper.start(ring, y0), plan.state)
     node_at, _ = kernel.trace(lambda stepper, ring, t: stepper.node_at(t), _TIME)
     advance, _ = kernel.trace(
@@ -163,39 +222,45 @@ def write_source(plan: Plan) -> str:
     cause, _ = kernel.trace(
         lambda stepper, ring, n, carry: stepper.cause(ring, n, carry), _NODE, lane
     )
-    types = [leaf.dtype for leaf in jax.tree.leaves(lane) for _ in range(leaf.size)]
-    names = writer.variables(types)
-    carry = unflatten(names, jax.tree.leaves(lane))
+    node, end = (graph.add("given", dtype, 1) for dtype in (np.int32, float))
+    emitter.bind(node, ["((i32)n)"])
+    n, until = (given.ids.reshape(()) for given in (node, end))
+    leaves = jax.tree.leaves(lane)
+    variables = graph.variables(leaves)
+    carry = [v.ids.reshape(leaf.shape) for v, leaf in zip(variables, leaves, strict=True)]
 
-    base, stride = f"(long long)lane * {plan.ring}", "1"
+    base, stride = f"(long long)lane * {plan.ring}", 1
     if plan.interleaved:
-        base, stride = "lane", "lanes"
+        base = f"(long long)(lane / {WARP}) * {plan.ring * WARP} + lane % {WARP}"
+        stride = WARP
     writer.write(f"double *ring = (double *)memory.data + {base};")
-    writer.write(f"const long long stride = {stride};")
+    writer.write(f"const int stride = {stride};")
     writer.write("int n = -1;")
-    with writer.block():
-        writer.assign(names, flatten(kernel.emit(start, kernel.y0)), types)
-    with writer.block("for (int saving = 0; saving <= times; ++saving)"):
-        end = "shared_numbers.data[2]"
-        writer.write(f"const double until = saving < times ? ts.data[saving] : {end};")
+    for variable in variables:
+        emitter.declare(variable, parked=True)
+    with emitter.block():
+        emitter.assign(variables, kernel.add(start, kernel.y0))
+    with emitter.block("for (int saving = 0; saving <= times; ++saving)"):
+        final = "shared_numbers.data[2]"
+        writer.write(f"const double until = saving < times ? ts.data[saving] : {final};")
+        emitter.bind(end, ["((f64)until)"])
         (target,) = kernel.emit(node_at, until)
-        with writer.block(f"while (n < first_lane({to_c(target.item(), np.int32)}))"):
-            *new, row = kernel.emit(advance, n, *carry)
+        with emitter.block(f"while (n < first_lane({target}))"):
+            *new, row = kernel.add(advance, n, *carry)
+            emitter.compute(*new, row)
             kernel.store_node(row, "n + 1")
-            writer.assign(names, flatten(new), types)
+            emitter.assign(variables, new)
             writer.write("++n;")
-        with writer.block("if (saving < times)"):
-            kernel.save(np.concatenate(kernel.emit(saved, n, until, *carry)))
+        with emitter.block("if (saving < times)"):
+            results = np.concatenate([v.ravel() for v in kernel.add(saved, n, until, *carry)])
+            emitter.compute(results)
+            kernel.save(results)
     (status,) = kernel.emit(cause, n, *carry)
-    ended = carry[[*_paths(lane)].index(".status_time")]
-    writer.write(f"store_lanes(ended.data + 2 * lane, 2, {to_c(status.item(), np.int32)});")
+    ended = carry[[*_paths(lane)].index(".status_time")].item()
+    writer.write(f"store_lanes(ended.data + 2 * lane, 2, {status});")
     writer.write("store_lanes(ended.data + 2 * lane + 1, 2, (i32)n);")
-    writer.write(f"store_lanes(status_time.data + lane, 1, {to_c(ended.item(), float)});")
+    writer.write(f"store_lanes(status_time.data + lane, 1, {emitter.text(ended, float)});")
     return str(writer)
-
-
-def _scalar(name: str) -> Elements:
-    return np.array(name, object)
 
 
 def _paths(tree: Any) -> list[str]:
@@ -303,7 +368,7 @@ def integrate(
     ts, sizes = np.asarray(ts, float), [y0.shape[-1], y0.shape[-1], shape.record]
     results = _import_threads().run(
         kernel(shape), columns, shared, ts, history=shape.ring, width=sum(sizes), device=target,
-        simd_lanes=simd_lanes, lanes=lanes,
+        simd_lanes=simd_lanes, lanes=lanes, side_by_side=shape.side_by_side,
     )  # fmt: skip
     saved, times, ended = (values[:count] for values in results)
     y, slope, records = np.split(saved, np.cumsum(sizes)[:-1], axis=-1)

@@ -1,6 +1,5 @@
-"""Lowering of jaxprs to scalar C: arrays exist only as arrays of elements during this."""
+"""From jaxprs to the graph of a kernel."""
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,149 +8,136 @@ from jax.extend.core import ClosedJaxpr, Literal
 from jax.lax import GatherScatterMode
 
 from fluidcc.arrays import jax, jnp
-from fluidcc.dde.fused.writer import (
-    ROUNDINGS,
-    Arithmetic,
-    Element,
-    Elements,
-    Memory,
-    Operand,
-    Rule,
-    constants,
-    conversion,
-    is_constant,
-    rule,
-    to_c,
-)
+from fluidcc.dde.fused.graph import Graph, Ids, Memory, Operand, Region
+from fluidcc.dde.fused.writer import ROUNDINGS, Rule, conversion, rule
 
 _CALLED = ("jaxpr", "call_jaxpr", "fun_jaxpr", "call")
 
 
-class Lowering(Arithmetic):
-    """Emits the operations of jaxprs; operands are arrays of elements, or in memory."""
-
-    def lower(self, jaxpr: ClosedJaxpr, operands: Sequence[Operand]) -> list[Any]:
-        """Emit a jaxpr and return its results; ValueError for an operation without a rule."""
-        inner, consts = jaxpr.jaxpr, [constants(const) for const in jaxpr.consts]
-        values = dict(zip([*inner.constvars, *inner.invars], [*consts, *operands], strict=True))
-        read = lambda v: constants(v.val) if isinstance(v, Literal) else values[v]  # noqa: E731
-        for equation in inner.eqns:
-            results = self._results(equation, [read(v) for v in equation.invars])
-            values.update(zip(equation.outvars, results, strict=True))
-        return [read(v) for v in inner.outvars]
-
-    def _results(self, equation: Any, operands: list[Any]) -> list[Any]:
-        name, params = equation.primitive.name, equation.params
-        if name in _SPECIAL:
-            return _SPECIAL[name](self, operands, equation)
-        if name == "reshape" and isinstance(operands[0], Memory):
-            return [operands[0]._replace(shape=equation.outvars[0].aval.shape)]
-        if name in _MOVES:
-            moved = _MOVES[name](*operands, **params)
-            return moved if isinstance(moved, list) else [moved]
-        if not equation.outvars:
-            raise ValueError(f"a fused kernel cannot do '{name}': leave fused=True out")
-        types, out = [v.aval.dtype for v in equation.invars], equation.outvars[0].aval
-        by = rule(name, types[0]) if types else None
-        if by is not None:
-            return [self.apply_each(by, operands, types, out)]
-        if name in _REDUCTIONS:
-            return [_reduce(self, name, operands[0], out.dtype, params["axes"])]
-        inner = next((params[key] for key in _CALLED if key in params), None)
-        if isinstance(inner, ClosedJaxpr):
-            return self.lower(inner, operands)
-        if all(map(is_constant, operands)):
-            values = [jnp.asarray(v.tolist(), t) for v, t in zip(operands, types, strict=True)]
-            result = equation.primitive.bind(*values, **params)
-            results = result if equation.primitive.multiple_results else [result]
-            return list(map(constants, results))
-        raise ValueError(f"a fused kernel cannot be made of '{name}': leave fused=True out")
+def lower(graph: Graph, jaxpr: ClosedJaxpr, operands: Sequence[Operand]) -> list[Any]:
+    """Add a jaxpr, return its results; ValueError for an operation without a rule."""
+    inner, consts = jaxpr.jaxpr, [graph.constants(const) for const in jaxpr.consts]
+    values = dict(zip([*inner.constvars, *inner.invars], [*consts, *operands], strict=True))
+    read = lambda v: graph.constants(v.val) if isinstance(v, Literal) else values[v]  # noqa: E731
+    for equation in inner.eqns:
+        results = _results(graph, equation, [read(v) for v in equation.invars])
+        values.update(zip(equation.outvars, results, strict=True))
+    return [read(v) for v in inner.outvars]
 
 
-def _iota(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
-    del emit, operands
+def _results(graph: Graph, equation: Any, operands: list[Any]) -> list[Any]:
+    name, params = equation.primitive.name, equation.params
+    if name in _SPECIAL:
+        return _SPECIAL[name](graph, operands, equation)
+    if name == "reshape" and isinstance(operands[0], Memory):
+        return [operands[0]._replace(shape=equation.outvars[0].aval.shape)]
+    if name in _MOVES:
+        moved = _MOVES[name](*operands, **params)
+        return moved if isinstance(moved, list) else [moved]
+    if not equation.outvars:
+        raise ValueError(f"a fused kernel cannot do '{name}': leave fused=True out")
+    types, out = [v.aval.dtype for v in equation.invars], equation.outvars[0].aval
+    by = rule(name, types[0]) if types else None
+    if by is not None:
+        return [graph.apply(by, operands, types, out.dtype, out.shape)]
+    if name in _REDUCTIONS:
+        return [_reduce(graph, name, operands[0], out.dtype, params["axes"])]
+    inner = next((params[key] for key in _CALLED if key in params), None)
+    if isinstance(inner, ClosedJaxpr):
+        return lower(graph, inner, operands)
+    if not any(isinstance(v, Memory) or np.any(v >= 0) for v in operands):
+        values = [jnp.asarray(graph.values(v, t)) for v, t in zip(operands, types, strict=True)]
+        result = equation.primitive.bind(*values, **params)
+        results = result if equation.primitive.multiple_results else [result]
+        return list(map(graph.constants, results))
+    raise ValueError(f"a fused kernel cannot be made of '{name}': leave fused=True out")
+
+
+def _iota(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
+    del operands
     shape, axis = equation.params["shape"], equation.params["dimension"]
     ones = [-1 if k == axis else 1 for k in range(len(shape))]
-    return [constants(np.broadcast_to(np.arange(shape[axis]).reshape(ones), shape))]
+    return [np.broadcast_to(graph.constants(np.arange(shape[axis])).reshape(ones), shape)]
 
 
-def _cast(emit: Lowering, operand: Any, old: Any, dtype: Any) -> Any:
-    """Cast an operand with the shape and type `old` to another type."""
-    by = conversion(old.dtype, dtype)
-    return emit.apply_each(by, [operand], [old.dtype], old.update(dtype=dtype))
+def _cast(graph: Graph, operand: Any, old: Any, dtype: Any) -> Any:
+    """Cast an operand of type `old` to another type."""
+    if old == dtype:
+        return operand
+    return graph.apply(conversion(old, dtype), [operand], [old], dtype)
 
 
-def _convert(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _convert(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     (old,), (new,) = equation.invars, equation.outvars
-    return [_cast(emit, operands[0], old.aval, new.aval.dtype)]
+    return [_cast(graph, operands[0], old.aval.dtype, new.aval.dtype)]
 
 
-def _round(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _round(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     by, out = ROUNDINGS[int(equation.params["rounding_method"])], equation.outvars[0].aval
-    return [emit.apply_each(by, operands, [out.dtype], out)]
+    return [graph.apply(by, operands, [out.dtype], out.dtype)]
 
 
-def _integer_pow(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _integer_pow(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
+    """An integer power, by repeated squaring."""
+    dtype, exponent = equation.outvars[0].aval.dtype, equation.params["y"]
+    result, square, left = None, operands[0], abs(exponent)
+    while left:
+        if left & 1:
+            result = square if result is None else graph.binary("mul", result, square, dtype)
+        left >>= 1
+        if left:
+            square = graph.binary("mul", square, square, dtype)
+    one = np.broadcast_to(graph.constants(np.ones((), dtype)), operands[0].shape)
+    result = one if result is None else result
+    return [graph.binary("div", one, result, dtype) if exponent < 0 else result]
+
+
+def _polynomial(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     out = equation.outvars[0].aval
-    powers = [emit.power(base, equation.params["y"], out.dtype) for base in operands[0].flat]
-    return [np.array(powers, object).reshape(out.shape)]
-
-
-def _polynomial(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
-    out = equation.outvars[0].aval
-    x, *coefficients = (np.broadcast_to(v, out.shape).ravel() for v in operands)
-    value = coefficients.pop().copy()
+    x, *coefficients = (np.broadcast_to(v, out.shape) for v in operands)
+    value = coefficients.pop()
     for coefficient in reversed(coefficients):
-        for k, (base, added) in enumerate(zip(x, coefficient, strict=True)):
-            product = emit.binary("mul", value[k], base, out.dtype)
-            value[k] = emit.binary("add", product, added, out.dtype)
-    return [value.reshape(out.shape)]
+        product = graph.binary("mul", value, x, out.dtype)
+        value = graph.binary("add", product, coefficient, out.dtype)
+    return [value]
 
 
-def _select_n(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _select_n(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
+    which, *cases = operands
     out = equation.outvars[0].aval
-    which, *cases = (np.broadcast_to(operand, out.shape).ravel() for operand in operands)
-    chosen = np.empty(which.size, object)
-    for i, index in enumerate(which):
-        chosen[i] = emit.select(index, [case[i] for case in cases], out.dtype)
-    return [chosen.reshape(out.shape)]
+    return [graph.select(which, cases, out.dtype, out.shape)]
 
 
-def _dot_general(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _dot_general(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     dtype, axes = equation.outvars[0].aval.dtype, equation.params["dimension_numbers"]
     left, right = (
-        _cast(emit, operand, v.aval, dtype)
+        _cast(graph, operand, v.aval.dtype, dtype)
         for v, operand in zip(equation.invars, operands, strict=True)
     )
-    return [_multiply_matrices(emit, left, right, dtype, axes)]
+    return [_multiply_matrices(graph, left, right, dtype, axes)]
 
 
-def _clamp(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
-    out = equation.outvars[0].aval
-    triples = zip(*(np.broadcast_to(v, out.shape).flat for v in operands), strict=True)
-    clamped = [
-        emit.binary("min", emit.binary("max", low, value, out.dtype), high, out.dtype)
-        for low, value, high in triples
-    ]
-    return [np.array(clamped, object).reshape(out.shape)]
+def _clamp(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
+    (low, value, high), dtype = operands, equation.outvars[0].aval.dtype
+    return [graph.binary("min", graph.binary("max", low, value, dtype), high, dtype)]
 
 
-def _hi_primitive(emit: Lowering, operands: list[Any], equation: Any) -> list[Any]:
+def _hi_primitive(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
-    return emit.lower(jax.make_jaxpr(equation.params["_prim"].expand)(*structs), operands)
+    return lower(graph, jax.make_jaxpr(equation.params["_prim"].expand)(*structs), operands)
 
 
-# primitives that only move elements
+# primitives that only move numbers
 
 
-def _broadcast(a: Elements, shape: Any, broadcast_dimensions: Any, **_: Any) -> Elements:
+def _broadcast(a: Ids, shape: Any, broadcast_dimensions: Any, **_: Any) -> Ids:
     ones = [1] * len(shape)
     for axis, size in zip(broadcast_dimensions, a.shape, strict=True):
         ones[axis] = size
     return np.broadcast_to(a.reshape(ones), shape)
 
 
-def _slice(a: Elements, start_indices: Any, limit_indices: Any, strides: Any) -> Elements:
+def _slice(a: Ids, start_indices: Any, limit_indices: Any, strides: Any) -> Ids:
     steps = strides or (1,) * a.ndim
     return a[tuple(map(slice, start_indices, limit_indices, steps))]
 
@@ -187,44 +173,29 @@ _REDUCTIONS = {
     "reduce_and": "and",
     "reduce_or": "or",
 }
-"""By primitive: the binary primitive that combines two elements."""
+"""By primitive: the binary primitive that combines two numbers."""
 
 
-def _reduce(
-    emit: Arithmetic, primitive: str, operand: Elements, dtype: Any, axes: Sequence[int]
-) -> Elements:
+def _reduce(graph: Graph, primitive: str, operand: Ids, dtype: Any, axes: Sequence[int]) -> Ids:
     """Reduce an operand over some axes."""
     remaining = [axis for axis in range(operand.ndim) if axis not in axes]
     shape = tuple(operand.shape[axis] for axis in remaining)
-    count = int(np.prod([operand.shape[axis] for axis in axes]))
+    count = int(np.prod([operand.shape[axis] for axis in axes], dtype=int))
     lines = np.transpose(operand, [*remaining, *axes]).reshape(*shape, count)
-    join = functools.partial(_combine, emit, _REDUCTIONS[primitive], dtype)
-    out = np.empty(shape, object)
-    empty = _identity(_REDUCTIONS[primitive], dtype)
-    for index in np.ndindex(shape):
-        line = list(lines[index])
-        out[index] = functools.reduce(join, line) if line else empty
-    return out
+    return graph.reduce(_REDUCTIONS[primitive], lines, dtype)
 
 
-def _multiply_matrices(
-    emit: Arithmetic, left: Elements, right: Elements, dtype: Any, axes: Any
-) -> Elements:
+def _multiply_matrices(graph: Graph, left: Ids, right: Ids, dtype: Any, axes: Any) -> Ids:
     """Batched matrix products, with the axes of `lax.dot_general`."""
     (sums_left, sums_right), (batch_left, batch_right) = axes
     a, free_left = _to_matrices(left, batch_left, sums_left)
     b, free_right = _to_matrices(right, batch_right, sums_right)
-    out = np.empty((a.shape[0], a.shape[1], b.shape[1]), object)
-    for i, j, k in np.ndindex(out.shape):
-        terms = [emit.binary("mul", *two, dtype) for two in zip(a[i, j], b[i, k], strict=True)]
-        join = functools.partial(_combine, emit, "add", dtype)
-        out[i, j, k] = functools.reduce(join, terms) if terms else 0
+    products = graph.binary("mul", a[:, :, None], b[:, None], dtype)
+    out = graph.reduce("or" if np.dtype(dtype) == bool else "add", products, dtype)
     return out.reshape([left.shape[k] for k in batch_left] + free_left + free_right)
 
 
-def _to_matrices(
-    operand: Elements, batch: Sequence[int], sums: Sequence[int]
-) -> tuple[Elements, list[int]]:
+def _to_matrices(operand: Ids, batch: Sequence[int], sums: Sequence[int]) -> tuple[Ids, list[int]]:
     """The operand with shape (batch, free, summed), and the lengths of its free axes."""
     free = [k for k in range(operand.ndim) if k not in (*batch, *sums)]
     sizes = [[operand.shape[k] for k in part] for part in (batch, free, sums)]
@@ -232,22 +203,7 @@ def _to_matrices(
     return permuted.reshape([int(np.prod(part)) for part in sizes]), sizes[1]
 
 
-def _combine(emit: Arithmetic, primitive: str, dtype: Any, a: Element, b: Element) -> Element:
-    return emit.binary(primitive, a, b, dtype)
-
-
-def _identity(primitive: str, dtype: Any) -> Element:
-    """The identity element of a binary primitive: the result of an empty reduction."""
-    kind = np.dtype(dtype)
-    if primitive in ("max", "min") and kind.kind != "b":
-        sign = -1 if primitive == "max" else 1
-        bounds = np.iinfo(kind) if kind.kind in "iu" else None
-        return sign * np.inf if bounds is None else bounds.min if sign < 0 else bounds.max
-    all_ones = True if kind.kind == "b" else -1
-    return {"add": 0, "mul": 1, "and": all_ones, "or": 0, "max": 0, "min": all_ones}[primitive]
-
-
-# elements at a computed index, in an array or in memory
+# numbers at a computed index, in an array or in memory
 
 _CLAMPED = Rule(
     "choose({0} < 0, ({type})0, choose({0} > {1}, {1}, {0}))", lambda a, most: np.clip(a, 0, most)
@@ -258,64 +214,51 @@ _IN_BOUNDS = Rule(
 )
 
 
-def _add_indices(emit: Arithmetic, a: Element, b: Element) -> Element:
-    """Sum of two indices, without a statement if one is 0."""
-    return a if b == 0 else b if a == 0 else emit.binary("add", a, b, np.int32)
+def _add_indices(graph: Graph, a: Ids, b: Ids) -> Ids:
+    """Sum of two indices."""
+    return graph.binary("add", a, b, np.int32)
 
 
-def _to_index(emit: Arithmetic, value: Element, dtype: Any) -> Element:
-    """An index of any type as int32."""
-    return emit.apply(conversion(dtype, np.int32), (value,), (dtype,), np.int32)
+def _to_index(graph: Graph, value: Ids, dtype: Any) -> Ids:
+    """Indices of any type as int32."""
+    return _cast(graph, value, np.dtype(dtype), np.dtype(np.int32))
 
 
-def _clamp_index(emit: Arithmetic, start: Element, most: int, dtype: Any) -> Element:
-    """A start of a slice, clamped to [0, most] as XLA does."""
-    return _to_index(emit, emit.apply(_CLAMPED, (start, most), (dtype, dtype), dtype), dtype)
+def _clamp_index(graph: Graph, start: Ids, most: int, dtype: Any) -> Ids:
+    """Starts of a slice, clamped to [0, most] as XLA does."""
+    clamped = graph.apply(_CLAMPED, (start, graph.constants(most)), (dtype, dtype), dtype)
+    return _to_index(graph, clamped, dtype)
 
 
-def _slice_starts(
-    emit: Arithmetic, operands: Sequence[Any], sizes: Sequence[int], equation: Any
-) -> Any:
-    """Starts of a slice of `sizes` in the first operand, clamped so that it lies inside."""
-    operand, *starts = operands
-    types = [v.aval.dtype for v in equation.invars[len(equation.invars) - len(starts) :]]
-    rows = zip(starts, operand.shape, sizes, types, strict=True)
-    return [_clamp_index(emit, start.item(), n - size, dtype) for start, n, size, dtype in rows]
-
-
-def _flat_index(emit: Arithmetic, position: Sequence[Element], shape: Sequence[int]) -> Element:
-    """The flat index of a position in an array of this shape (row-major)."""
-    index: Element = 0
+def _read(graph: Graph, operand: Operand, position: Sequence[Ids], dtype: Any, row: bool) -> Ids:
+    """The numbers at positions in an operand, of a `row` that is read or alone."""
+    index = graph.constants(0)
     for k, part in enumerate(position):
-        stride = int(np.prod(shape[k + 1 :]))
-        term = part if stride == 1 else emit.binary("mul", part, stride, np.int32)
-        index = _add_indices(emit, index, term)
-    return index
-
-
-def _read_element(
-    emit: Arithmetic, operand: Operand, position: Sequence[Element], dtype: Any, row: bool
-) -> Element:
-    """The element at a position in an operand, one of a `row` that is read or alone."""
-    index = _flat_index(emit, position, operand.shape)
+        stride = graph.constants(int(np.prod(operand.shape[k + 1 :], dtype=int)))
+        index = _add_indices(graph, index, graph.binary("mul", part, stride, np.int32))
     if isinstance(operand, Memory):
-        return operand.read(*emit.split_sum(to_c(index, np.int32)), row)
-    return emit.select(index, list(operand.flat), dtype)
+        return graph.read(operand, index, dtype, row)
+    return graph.pick(operand, index, dtype)
 
 
-def _dynamic_slice(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
+def _dynamic_slice(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.dynamic_slice`."""
-    operand, sizes = operands[0], equation.params["slice_sizes"]
-    dtype = equation.outvars[0].aval.dtype
-    starts = _slice_starts(emit, operands, sizes, equation)
-    result = np.empty(sizes, object)
-    for at in np.ndindex(*sizes):
-        position = [_add_indices(emit, *pair) for pair in zip(starts, at, strict=True)]
-        result[at] = _read_element(emit, operand, position, dtype, sizes[-1] > 1)
-    return [result]
+    (operand, *starts), sizes = operands, equation.params["slice_sizes"]
+    types = [v.aval.dtype for v in equation.invars[len(equation.invars) - len(starts) :]]
+    position = []
+    for axis, (start, n, size, dtype) in enumerate(
+        zip(starts, operand.shape, sizes, types, strict=True)
+    ):
+        first = _clamp_index(graph, start, n - size, dtype)
+        along = graph.constants(np.arange(size)).reshape([-1] + [1] * (len(sizes) - axis - 1))
+        position.append(_add_indices(graph, first, along))
+    position = list(np.broadcast_arrays(*position)) if position else []
+    out = equation.outvars[0].aval
+    row = bool(sizes) and sizes[-1] > 1
+    return [np.broadcast_to(_read(graph, operand, position, out.dtype, row), out.shape)]
 
 
-def _gather(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
+def _gather(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.gather`."""
     (operand, indices), params, out = operands, equation.params, equation.outvars[0].aval
     numbering, sizes, mode = params["dimension_numbers"], params["slice_sizes"], params["mode"]
@@ -324,31 +267,32 @@ def _gather(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
     dtype = equation.invars[1].aval.dtype
     inner = [k for k in range(len(sizes)) if k not in numbering.collapsed_slice_dims]
     outer = [k for k in range(len(out.shape)) if k not in numbering.offset_dims]
-    result = np.empty(out.shape, object)
-    for at in np.ndindex(*out.shape):
-        position: list[Element] = [0] * len(sizes)
-        inside: Element = True
-        for k, axis in enumerate(numbering.start_index_map):
-            start, most = indices[(*(at[i] for i in outer), k)], operand.shape[axis] - sizes[axis]
-            if mode == GatherScatterMode.FILL_OR_DROP:
-                tested = (inside, start, most)
-                inside = emit.apply(_IN_BOUNDS, tested, (bool, dtype, dtype), bool)
-            promised = mode == GatherScatterMode.PROMISE_IN_BOUNDS
-            position[axis] = (
-                _to_index(emit, start, dtype)
-                if promised
-                else _clamp_index(emit, start, most, dtype)
-            )
-        for axis, dim in zip(inner, numbering.offset_dims, strict=True):
-            position[axis] = _add_indices(emit, position[axis], at[dim])
-        element = _read_element(emit, operand, position, out.dtype, sizes[-1] > 1)
-        missing = _fill_value(out.dtype, params["fill_value"])
-        result[at] = emit.select(inside, (missing, element), out.dtype)
-    return [result]
+    shape = [out.shape[k] if k in outer else 1 for k in range(len(out.shape))]
+    position: list[Ids] = [graph.constants(0)] * len(sizes)
+    inside: Ids = graph.constants(True)
+    for k, axis in enumerate(numbering.start_index_map):
+        start, most = indices[..., k].reshape(shape), operand.shape[axis] - sizes[axis]
+        if mode == GatherScatterMode.FILL_OR_DROP:
+            tested = (inside, start, graph.constants(most))
+            inside = graph.apply(_IN_BOUNDS, tested, (bool, dtype, dtype), bool)
+        promised = mode == GatherScatterMode.PROMISE_IN_BOUNDS
+        position[axis] = (
+            _to_index(graph, start, dtype) if promised else _clamp_index(graph, start, most, dtype)
+        )
+    for axis, dim in zip(inner, numbering.offset_dims, strict=True):
+        along = [-1 if k == dim else 1 for k in range(len(out.shape))]
+        steps = graph.constants(np.arange(sizes[axis])).reshape(along)
+        position[axis] = _add_indices(graph, position[axis], steps)
+    position = [np.broadcast_to(part, out.shape) for part in position]
+    elements = _read(graph, operand, position, out.dtype, sizes[-1] > 1)
+    if mode != GatherScatterMode.FILL_OR_DROP:
+        return [elements]
+    missing = graph.constants(_fill_value(out.dtype, params["fill_value"]))
+    return [graph.select(inside, (missing, elements), out.dtype, out.shape)]
 
 
-def _fill_value(dtype: Any, fill: Any) -> Element:
-    """The default of `lax.gather` for elements outside an array."""
+def _fill_value(dtype: Any, fill: Any) -> Any:
+    """The default of `lax.gather` for numbers outside an array."""
     kind = np.dtype(dtype)
     if fill is not None or kind.kind == "f":
         return np.nan if fill is None else fill
@@ -356,18 +300,18 @@ def _fill_value(dtype: Any, fill: Any) -> Element:
     return True if bounds is None else int(bounds.min if kind.kind == "i" else bounds.max)
 
 
-def _scatter(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
+def _scatter(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.scatter` and `lax.scatter_add` with constant indices.
 
     JAX itself scatters the numbers of the updates, which shows where each update goes.
     """
     (operand, indices, updates), dtype = operands, equation.outvars[0].aval.dtype
-    if not is_constant(indices):
+    if np.any(indices >= 0):
         raise ValueError("a fused kernel cannot write to a computed index: leave fused=True out")
     marks = jnp.arange(1, updates.size + 1, dtype=jnp.int32).reshape(updates.shape)
     marked = jax.lax.scatter_p.bind(
         jnp.zeros(operand.shape, jnp.int32),
-        jnp.asarray(indices.astype(np.int32)),
+        jnp.asarray(graph.values(indices, np.int32)),
         marks,
         **dict(equation.params, update_jaxpr=None, update_consts=()),
     )
@@ -376,92 +320,59 @@ def _scatter(emit: Arithmetic, operands: list[Any], equation: Any) -> list[Any]:
         raise ValueError(
             "a fused kernel cannot add twice to one index, or outside: leave fused=True out"
         )
-    for at in map(tuple, np.argwhere(mark)):
-        new = updates.flat[mark[at] - 1]
-        result[at] = emit.binary("add", result[at], new, dtype) if add else new
+    at = mark > 0
+    new = updates.ravel()[mark[at] - 1]
+    result[at] = graph.binary("add", result[at], new, dtype) if add else new
     return [result]
 
 
 # loops and branches
 
-MOST_UNROLLED = 64
+MOST_TURNS = 64
+_FEW = 600  # operations of all turns of a loop that is written out
 
 
-def flatten(values: Sequence[Elements]) -> list[Any]:
-    """All elements of some arrays, one after the other."""
-    return [element for value in values for element in value.flat]
+def _flat(values: Sequence[Ids]) -> list[Ids]:
+    return [value.ravel() for value in values]
 
 
-def unflatten(elements: Sequence[Any], avals: Sequence[Any]) -> list[Elements]:
-    """Arrays of these shapes with consecutive elements: the inverse of `flatten`."""
-    remaining, values = list(elements), []
-    for aval in avals:
-        value = np.empty(int(np.prod(aval.shape)), object)
-        value[:] = remaining[: value.size]
-        remaining = remaining[value.size :]
-        values.append(value.reshape(aval.shape))
-    return values
+def _shaped(values: Sequence[Ids], avals: Sequence[Any]) -> list[Ids]:
+    return [value.reshape(aval.shape) for value, aval in zip(values, avals, strict=True)]
 
 
-def _types(avals: Sequence[Any]) -> list[Any]:
-    return [aval.dtype for aval in avals for _ in range(int(np.prod(aval.shape)))]
-
-
-def _while_loop(emit: Any, operands: list[Any], equation: Any) -> list[Any]:
+def _while_loop(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.while_loop`."""
-    writer, params = emit.writer, equation.params
+    params = equation.params
     out, split = [v.aval for v in equation.outvars], params["cond_nconsts"]
     ends = split + params["body_nconsts"]
     cond_consts, body_consts, start = operands[:split], operands[split:ends], operands[ends:]
-    types = _types(out)
-    names = writer.variables(types)
-    writer.assign(names, flatten(start), types)
-    carry = unflatten(names, out)
-    active = writer.name("mask")
-    writer.write(f"truth {active} = {writer.mask};")
-    with writer.block("for (;;)"), writer.masked(active):
-        (go,) = emit.lower(params["cond_jaxpr"], [*cond_consts, *carry])
-        any_goes = _reduce(emit, "reduce_or", go, bool, range(go.ndim)).item()
-        # a new name, as the condition was evaluated under the former mask
-        left = writer.name("mask")
-        writer.write(f"const truth {left} = {active} & {to_c(any_goes, bool)};")
-        writer.write(f"{active} = {left};")
-        writer.write(f"if (!any_lane({left})) break;")
-        with writer.masked(left):
-            new = emit.lower(params["body_jaxpr"], [*body_consts, *carry])
-            if go.ndim:  # a loop under vmap: each element stops at its own condition
-                new = [
-                    _keep_finished(emit, go, *values, dtype=aval.dtype)
-                    for *values, aval in zip(carry, new, out, strict=True)
-                ]
-            writer.assign(names, flatten(new), types)
-    return carry
+    mark, variables = len(graph.nodes), graph.variables(out)
+    carry = _shaped([v.ids for v in variables], out)
+    (go,) = lower(graph, params["cond_jaxpr"], [*cond_consts, *carry])
+    any_goes = graph.reduce("or", go.reshape(1, -1), bool)
+    new = lower(graph, params["body_jaxpr"], [*body_consts, *carry])
+    if go.ndim:  # a loop under vmap: each element stops at its own condition
+        ones = [go.reshape(*go.shape, *(1,) * (len(aval.shape) - go.ndim)) for aval in out]
+        new = [
+            graph.select(one, pair, aval.dtype, aval.shape)
+            for one, *pair, aval in zip(ones, carry, new, out, strict=True)
+        ]
+    region = Region("while", variables, _flat(start), [[any_goes], _flat(new)])
+    return _shaped(graph.region(region, mark), out)
 
 
-def _keep_finished(emit: Any, go: Elements, old: Elements, new: Elements, dtype: Any) -> Elements:
-    """New values where the condition `go` (leading axes) is true, else old ones."""
-    which = np.broadcast_to(go.reshape(*go.shape, *(1,) * (new.ndim - go.ndim)), new.shape)
-    values = np.empty(new.shape, object)
-    for at in np.ndindex(new.shape):
-        values[at] = emit.select(which[at], (old[at], new[at]), dtype)
-    return values
-
-
-def _cond(emit: Any, operands: list[Any], equation: Any) -> list[Any]:
+def _cond(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
     """`lax.cond` and `lax.switch`."""
-    writer, (index, *inputs) = emit.writer, operands
-    out, branches = [v.aval for v in equation.outvars], equation.params["branches"]
-    if not isinstance(index.item(), str):
-        chosen = int(np.clip(int(index.item()), 0, len(branches) - 1))
-        return emit.lower(branches[chosen], inputs)
-    types = _types(out)
-    names = writer.variables(types)
-    for k, branch in enumerate(branches):
-        sign = "<=" if k == 0 else ">=" if k == len(branches) - 1 else "=="
-        active = writer.constant("truth", f"{writer.mask} & truth_of({index.item()} {sign} {k})")
-        with writer.block(f"if (any_lane({active}))"), writer.masked(active):
-            writer.assign(names, flatten(emit.lower(branch, inputs)), types)
-    return unflatten(names, out)
+    (index, *inputs), branches = operands, equation.params["branches"]
+    if index < 0:
+        chosen = int(np.clip(int(graph.value(index.item())), 0, len(branches) - 1))
+        return lower(graph, branches[chosen], inputs)
+    out = [v.aval for v in equation.outvars]
+    mark = len(graph.nodes)
+    variables = graph.variables(out)
+    values = [_flat(lower(graph, branch, inputs)) for branch in branches]
+    region = Region("branches", variables, [index.ravel()], values)
+    return _shaped(graph.region(region, mark), out)
 
 
 def _count_alike(inside: Sequence[Any], outside: Sequence[Any]) -> int:
@@ -470,31 +381,72 @@ def _count_alike(inside: Sequence[Any], outside: Sequence[Any]) -> int:
     return sum(inner.aval.shape == aval.shape for inner, aval in pairs)
 
 
-def _scan(emit: Any, operands: list[Any], equation: Any) -> list[Any]:
-    """`lax.scan`, unrolled."""
+def _count_equations(jaxpr: Any) -> int:
+    """Number of operations on arrays in a jaxpr and all that it calls."""
+    total = 0
+    for equation in jaxpr.eqns:
+        inner = [equation.params[key] for key in _CALLED if key in equation.params]
+        parts = [_count_equations(j.jaxpr) for j in inner if isinstance(j, ClosedJaxpr)]
+        total += sum(parts) if parts else 1
+    return total
+
+
+def _scan(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
+    """`lax.scan`: a loop, or written out if it is short."""
     params = equation.params
     out, count = [v.aval for v in equation.outvars], params["length"]
-    if count > MOST_UNROLLED:
+    if count > MOST_TURNS:
         raise ValueError(
-            f"a fused kernel cannot be made of a scan of {count} steps, more than {MOST_UNROLLED}: "
+            f"a fused kernel cannot be made of a scan of {count} steps, more than {MOST_TURNS}: "
             "leave fused=True out"
         )
     body = params["jaxpr"].jaxpr
     split = _count_alike(body.outvars, out)  # scanned inputs and outputs have one axis more outside
     ends = _count_alike(body.invars, [v.aval for v in equation.invars])
     consts, carry, rows = operands[: ends - split], operands[ends - split : ends], operands[ends:]
-    order = range(count)[::-1] if params["reverse"] else range(count)
-    rows_out: dict[int, list[Elements]] = {}
-    for k in order:
-        results = emit.lower(params["jaxpr"], [*consts, *carry, *(row[k] for row in rows)])
-        carry, rows_out[k] = results[:split], results[split:]
+    if params["reverse"]:
+        rows = [row[::-1] for row in rows]
+    if split == len(out) and _count_equations(body) * count > _FEW:
+        return _loop(graph, params["jaxpr"], count, consts, carry, rows, out)
+    rows_out: list[list[Ids]] = []
+    for k in range(count):
+        results = lower(graph, params["jaxpr"], [*consts, *carry, *(row[k] for row in rows)])
+        carry, row_out = results[:split], results[split:]
+        rows_out.append(row_out)
+    order = rows_out[::-1] if params["reverse"] else rows_out
     stacked = [
-        np.stack([rows_out[k][i] for k in range(count)])
-        if count
-        else constants(np.zeros(aval.shape))
+        np.stack([row[i] for row in order]) if count else np.zeros(aval.shape, np.int64)
         for i, aval in enumerate(out[split:])
     ]
     return [*carry, *stacked]
+
+
+def _loop(
+    graph: Graph, body: Any, count: int, consts: Any, carry: Any, rows: Any, out: Any
+) -> list[Any]:
+    """A loop of so many turns, with scanned inputs `rows`."""
+    mark = len(graph.nodes)
+    (counter,) = graph.variables([jax.ShapeDtypeStruct((), np.int32)])
+    variables = graph.variables(out)
+    index = counter.ids.reshape(())
+    graph.weight *= count
+    picked = []
+    for row, v in zip(rows, body.jaxpr.invars[len(consts) + len(carry) :], strict=True):
+        if np.any(row >= 0) or row.ndim > 1:
+            steps = np.arange(row[0].size)
+            at = _add_indices(
+                graph,
+                graph.binary("mul", index, graph.constants(steps.size), np.int32),
+                graph.constants(steps).reshape(row.shape[1:]),
+            )
+            picked.append(graph.pick(row, at, v.aval.dtype))
+        else:
+            picked.append(graph.pick(row, index, v.aval.dtype))
+    now = _shaped([v.ids for v in variables], out)
+    new = lower(graph, body, [*consts, *now, *picked])
+    graph.weight //= count
+    region = Region("loop", variables, _flat(carry), [_flat(new)], count, counter)
+    return _shaped(graph.region(region, mark), out)
 
 
 _SPECIAL: dict[str, Callable[..., list[Any]]] = {

@@ -1,4 +1,6 @@
 // Several trajectories per thread in SIMD lanes: a number is a vector, a condition a mask.
+#define FENCE
+#define ONE_BY_ONE
 // Inlining the functions marked NOINLINE at each use would take long to compile.
 #define NOINLINE __attribute__((noinline))
 #define EACH_LANE for (int k = 0; k < SIMD_LANES; ++k)
@@ -25,16 +27,20 @@ const auto store_lanes = [](auto *place, long long stride, auto value) NOINLINE 
 };
 
 // The histories of the trajectories are contiguous, one after the other.
-const auto from_ring = [](const double *ring, i32 index, int more, long long) NOINLINE {
+const auto from_ring = [](const double *ring, i32 index, int more, int) NOINLINE {
     f64 x;
     EACH_LANE x[k] = ring[k * HISTORY + index[k] + more];
     return x;
 };
-const auto to_ring = [](double *ring, int index, long long, f64 x, f64 y) NOINLINE {
+const auto to_ring = [](double *ring, int index, int, f64 x, f64 y) NOINLINE {
     EACH_LANE {
         const double two[2] = {x[k], y[k]};
         __builtin_memcpy(ring + k * HISTORY + index, two, sizeof two);
     }
+};
+
+const auto one_to_ring = [](double *ring, int index, int, f64 x) NOINLINE {
+    EACH_LANE ring[k * HISTORY + index] = x[k];
 };
 
 // Four adjacent numbers in the row of each of eight trajectories: an 8 x 4 matrix is transposed.

@@ -135,6 +135,7 @@ def run(
     device: str,
     simd_lanes: int,
     lanes: int,
+    side_by_side: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Run B trajectories; each column of `lane_numbers` (K, B) has the numbers of one.
 
@@ -150,6 +151,8 @@ def run(
         Trajectories per thread, a divisor of B.
     lanes
         Trajectories per launch.
+    side_by_side
+        Trajectories whose equal numbers are adjacent in memory.
 
     Returns
     -------
@@ -157,6 +160,7 @@ def run(
     """
     _load(kernel.module, device)
     most_lanes = min(lanes, lane_numbers.shape[1])
+    most_lanes += -most_lanes % side_by_side
     shared = [wp.array(v.ravel(), dtype=wp.float64, device=device) for v in (shared_numbers, ts)]
     # launches can share the memory: no history is read before it is written. Four numbers are read
     # at once, beyond the end of the last history
@@ -164,7 +168,9 @@ def run(
     parts = []
     for columns in np.split(lane_numbers, range(lanes, lane_numbers.shape[1], lanes), axis=1):
         count = columns.shape[1]
-        lane_array = wp.array(columns.ravel(), dtype=wp.float64, device=device)
+        blocks = np.pad(columns, ((0, 0), (0, -count % side_by_side)), mode="edge")
+        blocks = blocks.reshape(len(blocks), -1, side_by_side).swapaxes(0, 1)
+        lane_array = wp.array(blocks.ravel(), dtype=wp.float64, device=device)
         saved = wp.zeros(count * ts.size * width, dtype=wp.float64, device=device)
         reached = wp.zeros(count, dtype=wp.float64, device=device)
         ended = wp.zeros(2 * count, dtype=wp.int32, device=device)
