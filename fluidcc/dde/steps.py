@@ -150,9 +150,15 @@ def _range(lags: Array, shortest: Any, longest: Any) -> tuple[Array, Array]:
 
 
 class Stepper:
-    """One trajectory on one uniform mesh: the functions that a step is made of."""
+    """One trajectory on one uniform mesh: the functions that a step is made of.
 
-    def __init__(self, system: System, t0: Array, step: Array, args: Args, width: int) -> None:
+    The loop of its stages has `unroll` of them in a turn.
+    """
+
+    def __init__(
+        self, system: System, t0: Array, step: Array, args: Args, width: int, unroll: int = 1
+    ) -> None:
+        self.unroll = unroll
         self.system, self.t0, self.args, self.width = system, t0, args, width
         self.step, self.per_step = step, 1.0 / step
         self.lag_of = jnp.array(system.lag_of, jnp.int32)
@@ -276,7 +282,7 @@ class Stepper:
 
         infinite = jnp.asarray(jnp.inf)
         start = (at.k, at.k, infinite, -infinite)
-        end, _ = lax.scan(stage, start, jnp.array(_STAGES))
+        end, _ = lax.scan(stage, start, jnp.array(_STAGES), unroll=self.unroll)
         _, total, shortest, longest = jax.tree.map(
             lambda nothing, some: jnp.where(n < 0, nothing, some), start, end
         )

@@ -39,6 +39,8 @@ from fluidcc.executables import compile_once
 _SLOTS = 1 << 10  # of a ring if the lags are unknown, and the most of a short one
 _MOST_LANES = 64  # most trajectories that a processor steps together
 _CACHED = 1 << 19  # bytes of cache for their histories
+UNROLLED = 3
+"""Stages in one turn of their loop on an accelerator: fewer, larger kernels, longer to compile."""
 _LONGEST = (1 << 31) - 1  # indices of the ring are counted in 32 bits
 _ADVICE = (
     "a larger step, a smaller buffer (it bounds the longest round trip), fewer saved times, or "
@@ -119,6 +121,7 @@ class Uniform(AbstractMesh):
                 saved = launch.integrate(system, y0, t0, t1, step, ts, args, **options)
             else:
                 given = {"t0": t0, "t1": t1, "step": step, "ts": ts}
+                options["unroll"] = 1 if memory.place().platform == "cpu" else UNROLLED
                 run = functools.partial(_uniform, system, **given, **options)
                 saved = divide_batch(run, devices, y0, args)
             if self.slots is not None or not known(saved.status):
@@ -197,7 +200,7 @@ def _lanes(ring: int, saved: float, share: int) -> int:
     return 32 if fit >= 16 else 8  # 16 are slower than 32 wherever they would be taken
 
 
-@compile_once(static_argnames=("system", "slots", "lanes", "batched", "shared"))
+@compile_once(static_argnames=("system", "slots", "lanes", "batched", "unroll", "shared"))
 def _uniform(
     system: System,
     y0: Array,
@@ -210,10 +213,11 @@ def _uniform(
     slots: int,
     lanes: int,
     batched: bool,
+    unroll: int,
     shared: Mesh | None,
 ) -> Saved:
     def solve(y0: Array, args: Args) -> Saved:
-        return _integrate(system, y0, t0, t1, step, ts, args, slots, batched)
+        return _integrate(system, y0, t0, t1, step, ts, args, slots, batched, unroll)
 
     blocks = lambda y0, args: over_blocks(solve, batched, y0, args, lanes)  # noqa: E731
     return on_each_device(blocks, shared, y0, args)
@@ -235,6 +239,7 @@ def _integrate(
     args: Args,
     slots: int,
     batched: bool = False,
+    unroll: int = 1,
 ) -> Saved:
     """Integrate from t0 to t1 and save at the increasing times `ts`, shape (S,).
 
@@ -247,7 +252,7 @@ def _integrate(
     width = system.record_size(one_y0, t0, one_args)
 
     def stepper(args: Args) -> Stepper:
-        return Stepper(system, t0, step, args, width)
+        return Stepper(system, t0, step, args, width, unroll)
 
     def each(function: Callable[..., Any], table: Array, *values: Any) -> Any:
         """`function(stepper, ring, *values)` for every trajectory."""
