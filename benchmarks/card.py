@@ -5,7 +5,11 @@ kernel for an H200 (sm_90) and prints registers, bytes spilled and of the stack,
 with JAX for CUDA (`--extra gpu`) it also compiles JAX's loop for a described H200 and counts the
 kernels, copies, nested loops and host transfers of a step, the bytes that it moves and its
 operations, and the shortest time that these allow. Neither needs a card or a driver.
-`--json FILE` writes the same numbers; `--half kernel` or `loop` makes one half only.
+`--half kernel` or `loop` makes one half only.
+
+`uv run --extra gpu python benchmarks/card.py --run` runs what `card_runs.py` lists on the card: are
+the results right, how fast do they come, is it usable. On a processor it rehearses the same with
+small numbers. `--json FILE` writes the numbers of either.
 """
 
 import argparse
@@ -45,6 +49,11 @@ CARD = """gpu_device_info {
   registers_per_block_limit: 65536 }
 platform_name: "CUDA" dnn_version_info { major: 9 minor: 10 patch: 0 }
 device_description_str: "NVIDIA H200" """
+
+
+def seconds() -> float:
+    """Seconds of processors that this process and those that it has started have taken."""
+    return sum(os.times()[:4])
 
 
 def problem(name: str, runs: int) -> tuple[Any, Any]:
@@ -117,18 +126,18 @@ def compile_kernel(name: str, keep: Path | None = None) -> dict[str, Any]:
 
     task, mesh = problem(name, 1)
     slots = mesh._first_slots(task)
-    began = time.perf_counter()
+    began = seconds()
     plan = launch.plan(
         task.system, *task.one(), task.t0, slots=slots, interleaved=True, simd_lanes=1
     )
     kernel = launch.kernel(plan)
-    written = time.perf_counter()
+    written = seconds()
     with tempfile.TemporaryDirectory() as folder:
         wp.compile_aot_module(kernel.module, device=None, arch=90, module_dir=folder, use_ptx=True)
         (file,) = Path(folder).glob("*.ptx")
         ptx = file.read_bytes().rstrip(b"\0")  # Warp leaves a NUL at the end, which ptxas refuses
         file.write_bytes(ptx)
-        lowered = time.perf_counter()
+        lowered = seconds()
         if keep:
             keep.write_bytes(ptx)
         tool = assembler()
@@ -138,7 +147,7 @@ def compile_kernel(name: str, keep: Path | None = None) -> dict[str, Any]:
             )
         asked = [tool, "-v", "-arch=sm_90", str(file), "-o", str(Path(folder) / "kernel.cubin")]
         report = subprocess.run(asked, capture_output=True, text=True, check=True).stderr
-    ended = time.perf_counter()
+    ended = seconds()
 
     def number(pattern: str) -> int:
         found = re.findall(pattern, report)
@@ -189,14 +198,15 @@ def compile_loop(name: str, keep: Path | None = None) -> dict[str, Any]:
     args = task.args
     args = type(args)(many(args[0]), *jax.tree.map(struct, tuple(args[1:])))
     given = (many(task.y0), *map(struct, (task.t0, task.t1, mesh.step, task.ts)), args)
-    static = ("system", "slots", "lanes", "batched", "shared")
+    static = ("system", "slots", "lanes", "batched", "unroll", "shared")
     jitted = jax.jit(uniform._uniform.__wrapped__, static_argnames=static)
     options = {"slots": slots, "lanes": RUNS, "batched": True, "shared": None}
-    began = time.perf_counter()
+    options["unroll"] = uniform.UNROLLED
+    began = seconds()
     lowered = jitted.trace(task.system, *given, **options).lower(lowering_platforms=("cuda",))
-    traced = time.perf_counter()
+    traced = seconds()
     compiled = lowered.compile()
-    ended = time.perf_counter()
+    ended = seconds()
     text = compiled.as_text()
     if keep:
         keep.write_text(text)
@@ -407,11 +417,34 @@ def compile_all(names: list[str], halves: list[str]) -> dict[str, Any]:
     return found
 
 
+def run_all(file: Path | None) -> bool:
+    """Run all parts; whether none failed. What is known is written after each."""
+    from card_runs import NETWORKS, parts, size, where
+
+    import fluidcc as fc
+
+    found: dict[str, Any] = {"where": where(), "size": size()._asdict()}
+    print(json.dumps(found), flush=True)
+    nets = {n: network(3) if n.startswith(BENCHMARK) else fc.load(n) for n in NETWORKS}
+    for name, part in parts(nets).items():
+        began = time.perf_counter()
+        try:
+            numbers = part(size())
+        except Exception as error:  # the others are of use without
+            numbers = {"failed": f"{type(error).__name__}: {error}"}
+        found[name] = numbers | {"s": round(time.perf_counter() - began, 1)}
+        print(f"{name}: {json.dumps(found[name])}", flush=True)
+        if file:
+            file.write_text(json.dumps(found, indent=2) + "\n")
+    return not any("failed" in numbers for numbers in found.values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--compile", action="store_true", help="compile for a card, count, run nothing"
     )
+    parser.add_argument("--run", action="store_true", help="run all on the card")
     parser.add_argument("--half", choices=HALVES, help="the kernel or the loop alone")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the numbers")
     parser.add_argument("--one", choices=HALVES, help=argparse.SUPPRESS)
@@ -429,8 +462,10 @@ def main() -> None:
         found = compile_all(names, halves)
         if asked.json:
             asked.json.write_text(json.dumps(found, indent=2) + "\n")
+    elif asked.run:
+        sys.exit(not run_all(asked.json))
     else:
-        parser.error("give --compile")
+        parser.error("give --compile or --run")
 
 
 if __name__ == "__main__":
