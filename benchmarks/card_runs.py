@@ -223,7 +223,7 @@ def describe(size: Size) -> dict[str, Any]:
     """What `fluidcc doctor` says, and the advice for a run that does not fit."""
     del size
     asked = [sys.executable, "-c", "from fluidcc.cli import main; main()", "doctor"]
-    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
     try:
         fc.solve_dde(
             lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 1e6, lags=[lambda t, y, p: 1e5],
@@ -231,7 +231,12 @@ def describe(size: Size) -> dict[str, Any]:
             batched=True,
         )  # fmt: skip
     except memory.TooLittleMemory as error:
-        return {"doctor": said, "too_large": str(error), "memory": memory.available()}
+        return {
+            "doctor": done.stdout,
+            "code": done.returncode,
+            "too_large": str(error),
+            "memory": memory.available(),
+        }
     raise RuntimeError("a run that cannot fit was not refused")
 
 
