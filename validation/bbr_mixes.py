@@ -87,7 +87,7 @@ def tables() -> str:
                 key = (version, other, str(count), f"{buffer:g}")
                 r = fluid[trip, *key] if trip else packets[key]
                 share, queue, loss = (float(r[name]) for name in COLUMNS[4:])
-                cells.append(f"{100 * share:.0f} %, {queue:.2f}, {100 * loss:.2f} %")
+                cells.append(f"{100 * share:.0f} %<br>{queue:.2f}<br>{100 * loss:.2f} %")
             lines += [f"| {buffer:g} | " + " | ".join(cells) + " |"]
         lines += [""]
     return "\n".join(lines)
