@@ -220,48 +220,39 @@ def _share(runs, x, other):
     return own / (own + others)
 
 
-SHALLOW, DEEP = (0.5, 1), (4, 16)  # products of buffer
+PARTS = {"SENDERS-27": (0.5, 1), "SENDERS-28": (4, 16), "SENDERS-29": (0.5, 1),
+         "SENDERS-30": (4, 16)}  # fmt: skip
+"""Products of buffer of claims on some of those that were run."""
 
 
-@judge("SENDERS-27", needs=("bbr_cubic",))
+@judge("SENDERS-27", "SENDERS-28", needs=("bbr_cubic",))
 def first_beside_cubic(lab, claim):
     """Share of version 1 in the goodput, as the fluid model of `bbr_fluid` has it."""
-    return _beside(lab, "bbr_cubic", "1", "CUBIC", SHALLOW)
+    return _beside(lab, claim, "bbr_cubic", "1", "CUBIC")
 
 
-@judge("SENDERS-28", needs=("bbr_cubic",))
-def first_beside_cubic_deep(lab, claim):
-    """The same over deep buffers."""
-    return _beside(lab, "bbr_cubic", "1", "CUBIC", DEEP)
-
-
-@judge("SENDERS-29", needs=("bbr_reno",))
+@judge("SENDERS-29", "SENDERS-30", needs=("bbr_reno",))
 def first_beside_reno(lab, claim):
     """The same beside Reno."""
-    return _beside(lab, "bbr_reno", "1", "Reno", SHALLOW)
-
-
-@judge("SENDERS-30", needs=("bbr_reno",))
-def first_beside_reno_deep(lab, claim):
-    """The same over deep buffers."""
-    return _beside(lab, "bbr_reno", "1", "Reno", DEEP)
+    return _beside(lab, claim, "bbr_reno", "1", "Reno")
 
 
 @judge("SENDERS-31", needs=("bbr2_cubic",))
 def second_beside_cubic(lab, claim):
     """Share of version 2."""
-    return _beside(lab, "bbr2_cubic", "2", "CUBIC", SHALLOW + DEEP)
+    return _beside(lab, claim, "bbr2_cubic", "2", "CUBIC")
 
 
 @judge("SENDERS-32", needs=("bbr2_reno",))
 def second_beside_reno(lab, claim):
     """The same beside Reno."""
-    return _beside(lab, "bbr2_reno", "2", "Reno", SHALLOW + DEEP)
+    return _beside(lab, claim, "bbr2_reno", "2", "Reno")
 
 
-def _beside(lab, name, version, other, buffers):
+def _beside(lab, claim, name, version, other):
     """Our packets beside the kept shares of the fluid model, one flow of each."""
     runs, fluid = lab.packets(name), rows(FLUID)
+    buffers = PARTS.get(claim.id, (0.5, 1, 4, 16))
     least, renewed = (
         [float(fluid[trip, version, other, "1", f"{x:g}"]["share"]) for x in buffers]
         for trip in ("least", "renewed")
@@ -321,8 +312,7 @@ def queue_of_swift(lab, claim):
     targets = []
     for n in runs.x:
         net = fc.replace(fc.load("kumar2020/incast"), {"flows.swift.n": float(n)})
-        message = lab.ask(fc.equilibrium, net)["message"]
-        targets.append(float(message.split("queue found (")[1].split(" ")[0]))
+        targets.append(lab.ask(fc.equilibrium, net)["links"]["bottleneck"]["queue"])
     rises = all(a < b for a, b in itertools.pairwise(queues))
     close = all(abs(q / t - 1) < 0.25 for q, t in zip(queues, targets, strict=True))
     said = "; ".join(
