@@ -60,7 +60,7 @@ def problem(name: str, runs: int) -> tuple[Any, Any]:
     """An initial-value problem of `runs` trajectories, and its uniform mesh."""
     import jax
     import numpy as np
-    from handwritten import STEP, Case, field, history, lags
+    from handwritten import STEP, Case, field, history, lags, network
 
     import fluidcc as fc
     from fluidcc.dde import equation
@@ -86,20 +86,6 @@ def problem(name: str, runs: int) -> tuple[Any, Any]:
     args = type(args)(jax.tree.map(many, args[0]), *args[1:])
     t0, t1 = np.zeros(()), np.asarray(1e5 * float(mesh.step))
     return Problem(system, many(y0), t0, t1, args, t1[None], False, True, ()), mesh
-
-
-def network(groups: int) -> Any:
-    """TCP on RED with so many round trips, as `fc.simulate` steps it."""
-    import numpy as np
-
-    from fluidcc.laws.queue.red import RED
-    from fluidcc.laws.window.reno import Reno
-    from fluidcc.scenario.network import Flows, Link, Network
-
-    trips = np.linspace(0.1, 0.3, groups)
-    flows = Flows(Reno(), n=np.full(groups, 60.0 / groups), rtt=trips)
-    red = RED(min_th=100.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
-    return Network((Link(red, capacity=3750.0, buffer=800.0),), (flows,), rates="mgt")
 
 
 # the generated kernel
@@ -420,6 +406,7 @@ def compile_all(names: list[str], halves: list[str]) -> dict[str, Any]:
 def run_all(file: Path | None) -> bool:
     """Run all parts; whether none failed. What is known is written after each."""
     from card_runs import NETWORKS, parts, size, where
+    from handwritten import network
 
     import fluidcc as fc
 

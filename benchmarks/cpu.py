@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from handwritten import STEP, Case, build, compiler
+from handwritten import STEP, Case, build, compiler, network
 
 import fluidcc as fc
 
@@ -116,22 +116,15 @@ def told(name: str, ratios: list[float], goal: float | None) -> None:
     )
 
 
-def network() -> None:
+def measure_network() -> None:
     """The model that `fc.simulate` makes of such a network against the scalar loop."""
     from fluidcc.dde.integrate import integrate
-    from fluidcc.laws.queue.red import RED
-    from fluidcc.laws.window.reno import Reno
     from fluidcc.model.network_system import network_system
-    from fluidcc.scenario.network import Flows, Link, Network
 
     for classes in (1, 3, 10):
         case, steps = Case(1, classes), 8192
-        trips = np.linspace(0.1, 0.3, classes) if classes > 1 else np.array([0.2])
-        flows = Flows(Reno(), n=np.full(classes, 60.0 / classes), rtt=trips)
-        red = RED(min_th=100.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
-        net = Network((Link(red, capacity=3750.0, buffer=800.0),), (flows,), rates="mgt")
         end = STEP * steps
-        system, y0, numbers = network_system(net, until=end)
+        system, y0, numbers = network_system(network(classes), until=end)
         times = np.array([end])
 
         def run(
@@ -212,7 +205,7 @@ def main() -> None:
     for number in asked.rows:
         measure(ROWS[number])
     if asked.network:
-        network()
+        measure_network()
 
 
 if __name__ == "__main__":

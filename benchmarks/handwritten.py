@@ -73,6 +73,18 @@ def lags(classes):
     return tuple(lag(k) for k in range(classes))
 
 
+def network(classes: int) -> Any:
+    """The same network as `fc.simulate` steps it."""
+    from fluidcc.laws.queue.red import RED
+    from fluidcc.laws.window.reno import Reno
+    from fluidcc.scenario.network import Flows, Link, Network
+
+    trips = np.linspace(0.1, 0.3, classes) if classes > 1 else np.array([0.2])
+    flows = Flows(Reno(), n=np.full(classes, 60.0 / classes), rtt=trips)
+    red = RED(min_th=100.0, max_th=700.0, p_max=0.1, w_q=1.33e-6)
+    return Network((Link(red, capacity=3750.0, buffer=800.0),), (flows,), rates="mgt")
+
+
 class Case:
     """`lanes` trajectories with `classes` round trips, near their equilibrium: smooth."""
 

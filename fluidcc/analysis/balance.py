@@ -84,11 +84,6 @@ class Rows(NamedTuple):
     beside: Any
     returns: Any
 
-    @property
-    def scale(self) -> Any:
-        """The largest term of each row (n + m)."""
-        return abs(self.slopes[0]).max(axis=0)
-
 
 @compiled(static_argnames="held")
 def _rows(
@@ -145,27 +140,31 @@ def _rows(
         [ops.where(m == LOW, 1.0, ops.where(m == HIGH, -1.0, 0.0)) for m in at.modes.queues]
     )
     excess = ops.where(ends == 0, 0.0, ops.maximum(ends * raw, 0.0)) / capacity
-    found = Rows(
-        value, slopes, rounding, directions, fits, point, point, excess, 0.0 * point, values[-2:],
-        point > point,
-    )  # fmt: skip
-    least = found.scale * _BALANCED + _ROUNDING * abs(point) + _least(net, op)
+    scale = abs(slopes[0]).max(axis=0)  # the largest term of each row
+    least = scale * _BALANCED + _ROUNDING * abs(point) + _least(net, op)
     first = len(flatten(op.senders))
     growth = least[first : first + links] / capacity  # a pace is off by the growth of its queue
     least = ops.concatenate([least[:-links], ops.maximum(least[-links:], growth)])
     senders = np.arange(len(point)) < first  # queue laws declare their jumps
     jump = abs(up - down)[1].max(axis=0)
     real = senders & (jump > abs(up - down)[0].max(axis=0) / 2) & (jump > _JUMP * abs(point))
-    shorter, longer = found.beside
-    low, high = ops.minimum(shorter, longer), ops.maximum(shorter, longer)
-    # a window comes back from both sides; the other numbers of a sender follow it either way
-    way = (wider[0] == 0) | (shorter >= longer)
-    about = way & (low <= least) & (high >= -least) & (high - low > jump / 2)
-    return found._replace(
-        allowed=ops.where(_unmoved(net, op, regimes), np.inf, least),
-        jump=ops.where(real & (fits >= _SHORTEST), jump, 0.0),
-        returns=about,
+    jumps = ops.where(real & (fits >= _SHORTEST), jump, 0.0)
+    allowed = ops.where(_unmoved(net, op, regimes), np.inf, least)
+    beside = values[-2:]
+    returns = _drive_back(beside, wider[0] != 0, jump, least)
+    return Rows(
+        value, slopes, rounding, directions, fits, point, allowed, excess, jumps, beside, returns
     )
+
+
+def _drive_back(beside: Num, windows: Num, jump: Num, least: Num) -> Num:
+    """Mask of the rows with zero between their values `beside` a jump: those of windows, which come
+    back from both sides, and the other numbers of a sender, which follow its window either way.
+    """
+    shorter, longer = beside
+    low, high = ops.minimum(shorter, longer), ops.maximum(shorter, longer)
+    way = (shorter >= longer) | ~windows
+    return way & (low <= least) & (high >= -least) & (high - low > jump / 2)
 
 
 def _windows(net: Network, y: State) -> Num:
@@ -236,13 +235,12 @@ def unbalanced(
     return "", rows
 
 
-def describe_switching(net: Network, op: OperatingPoint, rows: Rows | None) -> list[str]:
+def describe_switching(net: Network, op: OperatingPoint, rows: Rows) -> list[str]:
     """Messages on groups of flows that an equilibrium holds at a jump of their own rule."""
     out: dict[str, str] = {}
-    if rows is None:
-        return []
+    names = _names(net, op)
     for j in np.flatnonzero(rows.jump):
-        name, unit = _names(net, op)[j]
+        name, unit = names[j]
         part, group = name.split(" of ", 1)
         if part != "the window":
             continue

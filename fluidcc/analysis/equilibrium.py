@@ -323,7 +323,7 @@ def _describe(
         fault = "; ".join(faults_of_sharing(net, links)) or fault
     elif moved > AGREE:  # the only check without windows for the equations of motion
         fault = f"the search does not end: links still move by {moved:.1e} a round"
-    switching = [] if fault else describe_switching(arrays, op, rows)
+    switching = [] if fault or rows is None else describe_switching(arrays, op, rows)
     status = "discontinuity" if switching else status
     faults = extremes(net) or ([fault] if fault else [])
     first = milliseconds(net)
