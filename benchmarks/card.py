@@ -184,10 +184,10 @@ def compile_loop(name: str, keep: Path | None = None) -> dict[str, Any]:
     args = task.args
     args = type(args)(many(args[0]), *jax.tree.map(struct, tuple(args[1:])))
     given = (many(task.y0), *map(struct, (task.t0, task.t1, mesh.step, task.ts)), args)
-    static = ("system", "slots", "lanes", "batched", "unroll", "shared")
+    static = ("system", "slots", "lanes", "batched", "by_numbers", "shared")
     jitted = jax.jit(uniform._uniform.__wrapped__, static_argnames=static)
     options = {"slots": slots, "lanes": RUNS, "batched": True, "shared": None}
-    options["unroll"] = uniform.UNROLLED
+    options["by_numbers"] = True
     began = seconds()
     lowered = jitted.trace(task.system, *given, **options).lower(lowering_platforms=("cuda",))
     traced = seconds()

@@ -149,6 +149,23 @@ def _range(lags: Array, shortest: Any, longest: Any) -> tuple[Array, Array]:
     )
 
 
+class Clock(NamedTuple):
+    """Times of the nodes: the first one, the step, and one over the step."""
+
+    t0: Any
+    step: Any
+    per_step: Any
+
+    @classmethod
+    def of(cls, t0: Any, step: Any) -> "Clock":
+        """The clock of a step."""
+        return cls(t0, step, 1.0 / step)
+
+    def node_at(self, until: Array) -> Array:
+        """Number of the first node that is not before a time."""
+        return jnp.ceil((until - self.t0) / self.step - 1e-9).astype(jnp.int32)
+
+
 class Stepper:
     """One trajectory on one uniform mesh: the functions that a step is made of.
 
@@ -156,11 +173,11 @@ class Stepper:
     """
 
     def __init__(
-        self, system: System, t0: Array, step: Array, args: Args, width: int, unroll: int = 1
+        self, system: System, clock: Clock, args: Args, width: int, unroll: int = 1
     ) -> None:
         self.unroll = unroll
-        self.system, self.t0, self.args, self.width = system, t0, args, width
-        self.step, self.per_step = step, 1.0 / step
+        self.system, self.clock, self.args, self.width = system, clock, args, width
+        self.t0, self.step, self.per_step = clock
         self.lag_of = jnp.array(system.lag_of, jnp.int32)
         self.column_of = jnp.array(system.column_of, jnp.int32)
         self.whole_rows = system.reads_rows(width)
@@ -172,10 +189,6 @@ class Stepper:
     def time(self, n: Array, c: float) -> Array:
         """Time [unit of t] of the stage at the fraction `c` of the step after node n."""
         return self.t0 + (n.astype(float) + c) * self.step
-
-    def node_at(self, until: Array) -> Array:
-        """Number of the first node that is not before a time."""
-        return jnp.ceil((until - self.t0) / self.step - 1e-9).astype(jnp.int32)
 
     def _past(self, time: Array, column: Array) -> Array:
         """Record before t0 at one time."""

@@ -4,6 +4,7 @@ Trajectories of a batch are stepped together. A step is written for one of them 
 with the ring read-only; its one write comes after all reads, so that XLA updates it in place.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from jax.sharding import Mesh
 from fluidcc import memory
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde import hermite
-from fluidcc.dde.fused import launch
+from fluidcc.dde.fused import launch, loop
 from fluidcc.dde.integrate import (
     AbstractMesh,
     FlatSolution,
@@ -32,15 +33,14 @@ from fluidcc.dde.integrate import (
     over_blocks,
     power_of_two,
 )
-from fluidcc.dde.steps import Lane, Ring, Saved, Stepper, write_rows
+from fluidcc.dde.steps import Clock, Lane, Ring, Saved, Stepper, write_rows
 from fluidcc.dde.system import Args, System
 from fluidcc.executables import compile_once
 
 _SLOTS = 1 << 10  # of a ring if the lags are unknown, and the most of a short one
 _MOST_LANES = 64  # most trajectories that a processor steps together
 _CACHED = 1 << 19  # bytes of cache for their histories
-UNROLLED = 3
-"""Stages in one turn of their loop on an accelerator: fewer, larger kernels, longer to compile."""
+_UNROLLED = 3  # stages in one turn of their loop on an accelerator: fewer, larger kernels
 _LONGEST = (1 << 31) - 1  # indices of the ring are counted in 32 bits
 _ADVICE = (
     "a larger step, a smaller buffer (it bounds the longest round trip), fewer saved times, or "
@@ -101,7 +101,8 @@ class Uniform(AbstractMesh):
                 "Uniform(step): expected the length of a step, which networks alone have"
             )
         step, every = number(self.step), ts is None
-        if self.fused and not known(step, t0, t1, args, y0, ts):
+        concrete = known(step, t0, t1, args, y0, ts)
+        if self.fused and not concrete:
             raise ValueError("Uniform(fused=True) works outside jit, vmap and derivatives")
         one_y0, one_args = problem.one()
         width = system.record_size(one_y0, t0, one_args)
@@ -121,7 +122,8 @@ class Uniform(AbstractMesh):
                 saved = launch.integrate(system, y0, t0, t1, step, ts, args, **options)
             else:
                 given = {"t0": t0, "t1": t1, "step": step, "ts": ts}
-                options["unroll"] = 1 if memory.place().platform == "cpu" else UNROLLED
+                # not for derivatives: the graph drops rules of their own
+                options["by_numbers"] = concrete and memory.place().platform != "cpu"
                 run = functools.partial(_uniform, system, **given, **options)
                 saved = divide_batch(run, devices, y0, args)
             if self.slots is not None or not known(saved.status):
@@ -200,7 +202,7 @@ def _lanes(ring: int, saved: float, share: int) -> int:
     return 32 if fit >= 16 else 8  # 16 are slower than 32 wherever they would be taken
 
 
-@compile_once(static_argnames=("system", "slots", "lanes", "batched", "unroll", "shared"))
+@compile_once(static_argnames=("system", "slots", "lanes", "batched", "by_numbers", "shared"))
 def _uniform(
     system: System,
     y0: Array,
@@ -213,11 +215,15 @@ def _uniform(
     slots: int,
     lanes: int,
     batched: bool,
-    unroll: int,
+    by_numbers: bool,
     shared: Mesh | None,
 ) -> Saved:
     def solve(y0: Array, args: Args) -> Saved:
-        return _integrate(system, y0, t0, t1, step, ts, args, slots, batched, unroll)
+        given = (system, y0, t0, t1, step, ts, args, slots, batched)
+        if by_numbers:
+            with contextlib.suppress(ValueError):  # too many operations, or one that it lacks
+                return loop.integrate(*given)
+        return _integrate(*given, unroll=_UNROLLED if by_numbers else 1)
 
     blocks = lambda y0, args: over_blocks(solve, batched, y0, args, lanes)  # noqa: E731
     return on_each_device(blocks, shared, y0, args)
@@ -250,9 +256,10 @@ def _integrate(
     lanes = y0.shape[0] if batched else 1
     one_y0, one_args = one_of(y0, args, batched)
     width = system.record_size(one_y0, t0, one_args)
+    clock = Clock.of(t0, step)
 
     def stepper(args: Args) -> Stepper:
-        return Stepper(system, t0, step, args, width, unroll)
+        return Stepper(system, clock, args, width, unroll)
 
     def each(function: Callable[..., Any], table: Array, *values: Any) -> Any:
         """`function(stepper, ring, *values)` for every trajectory."""
@@ -275,7 +282,7 @@ def _integrate(
         return _Carry(n + 1, lane, append(carry.table, n + 1, row))
 
     def run(carry: _Carry, until: Array) -> _Carry:
-        target = stepper(args).node_at(until)
+        target = clock.node_at(until)
         return lax.while_loop(lambda c: c.n < target, advance, carry)
 
     def save(carry: _Carry, t: Array) -> tuple[_Carry, tuple[Array, Array, Array]]:

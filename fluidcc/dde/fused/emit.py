@@ -132,27 +132,8 @@ class Emitter:
         """Write what computes numbers, unless that has been done in this block or one around it."""
         graph = self.graph
         wanted = np.concatenate([np.ravel(t) for t in (*targets, np.zeros(0, np.int64))])
-        wanted = np.unique(wanted[wanted >= 0])
-        need = np.zeros(graph.total, bool)
-        need[wanted] = True
-        regions: set[int] = set()
-        needed: list[Node] = []
-        last = max((n.index for n in graph.owners(wanted)), default=-1)
-        for node in graph.nodes[last::-1] if last >= 0 else []:
-            numbers = np.flatnonzero(need[node.start : node.start + node.size])
-            if not numbers.size and node.index not in regions:
-                continue
-            if node.kind != "region" and self._is_known(node, numbers + node.start):
-                need[node.start : node.start + node.size] = False
-                continue
-            needed.append(node)
-            if node.kind == "out":
-                regions.add(node.detail[0].index)
-            one_by_one = node.kind in ("each", "read", "pick") and not node.turns
-            for k, part in enumerate(node.inputs):
-                used = part[numbers] if one_by_one and not (node.kind == "pick" and k) else part
-                need[used[used >= 0]] = True
-        order, loops = self._order(needed[::-1])
+        needed, need = graph.needed(wanted, self._is_known)
+        order, loops = self._order(needed)
         self._write(order, loops, need, wanted)
 
     def _order(self, needed: list[Node]) -> tuple[list[list[Node]], dict[int, int]]:

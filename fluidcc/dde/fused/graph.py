@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax import lax
 from jax.core import Tracer
 
 from fluidcc.dde.fused.writer import Rule, lane_type, rule
@@ -25,11 +26,11 @@ Ids = np.ndarray[Any, Any]
 class Memory(NamedTuple):
     """An array that stays in memory.
 
-    ``read(index, offset, row)`` emits a read of the number `index` + `offset`; `row` is true if its
+    ``read(index, offset, row)`` is a read of the number `index` + `offset`; `row` is true if its
     neighbours in a row are read too.
     """
 
-    read: Callable[[str, int, bool], str]
+    read: Callable[[Any, int, bool], Any]
     shape: tuple[int, ...]
 
 
@@ -81,11 +82,12 @@ class Region:
 class Graph:
     """Nodes, in an order in which each comes after its inputs.
 
-    Arrays of up to `unrolled` numbers are computed number by number, larger ones by loops.
+    Arrays of up to `unrolled` numbers are computed number by number, larger ones by loops. There
+    are at `most` so many operations.
     """
 
-    def __init__(self, unrolled: int) -> None:
-        self.unrolled = unrolled
+    def __init__(self, unrolled: int, most: int = MOST_OPERATIONS) -> None:
+        self.unrolled, self.most = unrolled, most
         self.nodes: list[Node] = []
         self.total = self.operations = 0
         self.weight = 1
@@ -134,6 +136,34 @@ class Graph:
         """The nodes on which a node depends."""
         return [node.detail[0]] if node.kind == "out" else self.owners(*node.inputs)
 
+    def needed(
+        self, wanted: Ids, is_known: Callable[[Node, Ids], bool]
+    ) -> tuple[list[Node], np.ndarray]:
+        """The nodes that have to be evaluated for numbers, in order, and of all numbers whether
+        they are needed; `is_known` says if numbers of a node are there.
+        """
+        wanted = np.unique(wanted[wanted >= 0])
+        need = np.zeros(self.total, bool)
+        need[wanted] = True
+        regions: set[int] = set()
+        needed: list[Node] = []
+        last = max((n.index for n in self.owners(wanted)), default=-1)
+        for node in self.nodes[last::-1] if last >= 0 else []:
+            numbers = np.flatnonzero(need[node.start : node.start + node.size])
+            if not numbers.size and node.index not in regions:
+                continue
+            if node.kind != "region" and is_known(node, numbers + node.start):
+                need[node.start : node.start + node.size] = False
+                continue
+            needed.append(node)
+            if node.kind == "out":
+                regions.add(node.detail[0].index)
+            one_by_one = node.kind in ("each", "read", "pick") and not node.turns
+            for k, part in enumerate(node.inputs):
+                used = part[numbers] if one_by_one and not (node.kind == "pick" and k) else part
+                need[used[used >= 0]] = True
+        return needed[::-1], need
+
     # nodes
 
     def add(
@@ -153,9 +183,9 @@ class Graph:
         self._owners[node.start : self.total] = node.index
         if kind in _LOOPED:
             self.operations += self.weight * max(size, node.turns)
-        if self.operations > MOST_OPERATIONS:
+        if self.operations > self.most:
             raise ValueError(
-                f"a fused kernel has up to {MOST_OPERATIONS} operations, and this would have more: "
+                f"a fused kernel has up to {self.most} operations, and this would have more: "
                 "leave fused=True out"
             )
         return node
@@ -261,7 +291,7 @@ class Graph:
             pick = slice(None) if whole else open_
             given = [v[pick] for v in (which, *cases)]
             types = (self.dtype(given[0]), *(dtype,) * len(cases))
-            result[pick] = self.apply(Rule(expression), given, types, dtype)
+            result[pick] = self.apply(Rule(expression, traced=lax.select_n), given, types, dtype)
         return result.reshape(shape)
 
     def reduce(self, primitive: str, lines: Ids, dtype: Any) -> Ids:

@@ -17,10 +17,11 @@ from fluidcc.dde.fused.graph import Graph, Ids, Memory, Node
 from fluidcc.dde.fused.lower import lower
 from fluidcc.dde.fused.writer import SIMD_LANES, Writer, conversion, lane_type, prelude
 from fluidcc.dde.integrate import one_of
-from fluidcc.dde.steps import Ring, Saved, Stepper
+from fluidcc.dde.steps import Clock, Ring, Saved, Stepper
 from fluidcc.dde.system import Args, Shapes, System, shapes_of, size_of, structs_of
 
 _TIME, _NODE = (jax.ShapeDtypeStruct((), jnp.dtype(kind)) for kind in ("float64", "int32"))
+_CLOCK = Clock(_TIME, _TIME, _TIME)
 WARP = 32
 """Threads of a graphics card that run together."""
 MOST_NUMBERS = 4096
@@ -77,6 +78,42 @@ def plan(
     return Plan(system, type(args), *shapes, record, slots, interleaved, simd_lanes)
 
 
+class Traces(NamedTuple):
+    """Methods of `Stepper` for one trajectory as jaxprs, and the shapes of the state at a node.
+
+    Their operands are the leaves of the arguments, the clock, the history (slots, 2 U) of this
+    trajectory, then their own.
+    """
+
+    start: ClosedJaxpr
+    node_at: ClosedJaxpr
+    advance: ClosedJaxpr
+    saved: ClosedJaxpr
+    cause: ClosedJaxpr
+    lane: Any
+
+
+def trace(plan: Plan) -> Traces:
+    """Trace the methods of which a run is made."""
+    params, others = structs_of(plan.lane_shapes)[1], structs_of(plan.shared_shapes)
+    structs = plan.args(params, *others)
+    table = jax.ShapeDtypeStruct((plan.slots, 2 * plan.record), float)
+
+    def of(function: Callable[..., Any], *own: Any) -> tuple[ClosedJaxpr, Any]:
+        def run(args: Any, clock: Clock, table: Any, *values: Any) -> Any:
+            stepper = Stepper(plan.system, clock, args, plan.record)
+            return function(stepper, Ring(table, 0, 1), *values)
+
+        return jax.make_jaxpr(run, return_shape=True)(structs, _CLOCK, table, *own)
+
+    start, lane = of(lambda stepper, ring, y0: stepper.start(ring, y0), plan.state)
+    node_at, _ = of(lambda stepper, ring, t: stepper.clock.node_at(t), _TIME)
+    advance, _ = of(lambda stepper, ring, n, at: stepper.advance(ring, n, at), _NODE, lane)
+    saved, _ = of(lambda stepper, ring, n, t, at: stepper.saved(ring, n, t, at), _NODE, _TIME, lane)
+    cause, _ = of(lambda stepper, ring, n, at: stepper.cause(ring, n, at), _NODE, lane)
+    return Traces(start, node_at, advance, saved, cause, lane)
+
+
 class _Kernel:
     """Emits the parts of a kernel, each traced from a method of `Stepper`."""
 
@@ -94,8 +131,8 @@ class _Kernel:
         self.plan, self.writer, self.graph = plan, Writer(), Graph(UNROLLED[plan.interleaved])
         self.writer.lines.extend(prelude(plan.simd_lanes, plan.ring))
         self.emitter = Emitter(self.writer, self.graph, reload=plan.interleaved)
-        clock = (((), np.dtype(float)),) * 3
-        own, shared = plan.lane_shapes[1], (*clock, *plan.shared_shapes[1])
+        own, times = plan.lane_shapes[1], (((), np.dtype(float)),) * 3
+        shared = (*times, *plan.shared_shapes[1])
         count = sum(size_of(shape) for shape, _ in own)
         width = plan.side_by_side
         self.writer.write(
@@ -104,10 +141,9 @@ class _Kernel:
         )
         lane_numbers = self._given(f"from_lanes(own + ({{}}) * {width})", own)
         shared_numbers = self._given("(f64)shared_numbers.data[{}]", shared)
-        self.clock = shared_numbers[:3]
-        self.y0, self.params = lane_numbers[0], [*lane_numbers[1:], *shared_numbers[3:]]
-        params, others = structs_of(plan.lane_shapes)[1], structs_of(plan.shared_shapes)
-        self.structs = plan.args(params, *others)
+        t0, step, _ = shared_numbers[: len(times)]
+        self.clock = lower(self.graph, jax.make_jaxpr(Clock.of)(_TIME, _TIME), [t0, step])
+        self.y0, self.params = lane_numbers[0], [*lane_numbers[1:], *shared_numbers[len(times) :]]
         self.table = Memory(self._read_history, (plan.slots, 2 * plan.record))
 
     def _read_history(self, index: str, offset: int, row: bool) -> str:
@@ -152,21 +188,9 @@ class _Kernel:
             names = [writer.constant(kind, number(str(k))) for k in range(node.size)]
             self.emitter.bind(node, names)
 
-    def trace(self, function: Callable[..., Any], *structs: Any) -> tuple[ClosedJaxpr, Any]:
-        """The jaxpr of `function(stepper, ring, *values)`, and the shapes of its results."""
-        plan = self.plan
-
-        def run(args: Any, t0: Any, step: Any, table: Any, *values: Any) -> Any:
-            stepper = Stepper(plan.system, t0, step, args, plan.record)
-            return function(stepper, Ring(table, 0, 1), *values)
-
-        table = jax.ShapeDtypeStruct(self.table.shape, float)
-        trace = jax.make_jaxpr(run, return_shape=True)
-        return trace(self.structs, _TIME, _TIME, table, *structs)
-
     def add(self, jaxpr: ClosedJaxpr, *operands: Ids) -> list[Ids]:
         """Add a traced function to the graph, and return its results."""
-        return lower(self.graph, jaxpr, [*self.params, *self.clock[:2], self.table, *operands])
+        return lower(self.graph, jaxpr, [*self.params, *self.clock, self.table, *operands])
 
     def emit(self, jaxpr: ClosedJaxpr, *operands: Ids) -> list[str]:
         """Emit a traced function, and return the numbers of its results, as C."""
@@ -211,17 +235,7 @@ def write_source(plan: Plan) -> str:
     """
     kernel = _Kernel(plan)
     writer, emitter, graph = kernel.writer, kernel.emitter, kernel.graph
-    start, lane = kernel.trace(lambda stepper, ring, y0: stepper.start(ring, y0), plan.state)
-    node_at, _ = kernel.trace(lambda stepper, ring, t: stepper.node_at(t), _TIME)
-    advance, _ = kernel.trace(
-        lambda stepper, ring, n, carry: stepper.advance(ring, n, carry), _NODE, lane
-    )
-    saved, _ = kernel.trace(
-        lambda stepper, ring, n, t, carry: stepper.saved(ring, n, t, carry), _NODE, _TIME, lane
-    )
-    cause, _ = kernel.trace(
-        lambda stepper, ring, n, carry: stepper.cause(ring, n, carry), _NODE, lane
-    )
+    start, node_at, advance, saved, cause, lane = trace(plan)
     node, end = (graph.add("given", dtype, 1) for dtype in (np.int32, float))
     emitter.bind(node, ["((i32)n)"])
     n, until = (given.ids.reshape(()) for given in (node, end))

@@ -206,12 +206,12 @@ def _to_matrices(operand: Ids, batch: Sequence[int], sums: Sequence[int]) -> tup
 # numbers at a computed index, in an array or in memory
 
 _CLAMPED = Rule(
-    "choose({0} < 0, ({type})0, choose({0} > {1}, {1}, {0}))", lambda a, most: np.clip(a, 0, most)
+    "choose({0} < 0, ({type})0, choose({0} > {1}, {1}, {0}))",
+    lambda a, most: np.clip(a, 0, most),
+    lambda a, most: jnp.clip(a, 0, most),
 )
-_IN_BOUNDS = Rule(
-    "{0} & truth_of(({1} >= 0) & ({1} <= {2}))",
-    lambda so, a, most: so & (0 <= a) & (a <= most),
-)
+_in_bounds = lambda so, a, most: so & (0 <= a) & (a <= most)  # noqa: E731
+_IN_BOUNDS = Rule("{0} & truth_of(({1} >= 0) & ({1} <= {2}))", _in_bounds, _in_bounds)
 
 
 def _add_indices(graph: Graph, a: Ids, b: Ids) -> Ids:

@@ -7,12 +7,14 @@ The statements are the same for a thread with one trajectory, where every name i
 
 import contextlib
 import decimal
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
+from jax import Array, lax
 
 SIMD_LANES = 8
 """Trajectories per thread on a processor, in a batch."""
@@ -171,10 +173,11 @@ def _series(coefficients: Sequence[float]) -> str:
 
 
 class Rule(NamedTuple):
-    """C of an operation, with `{0}`, `{1}`, ... for operands, and its NumPy for constants."""
+    """C of an operation, with `{0}`, `{1}`, ... for operands; NumPy, for constants; and JAX."""
 
     c: str
     known: Callable[..., Any] | None = None
+    traced: Callable[..., Array] | None = None
 
 
 _ANY = {
@@ -190,8 +193,11 @@ _ANY = {
     "eq": Rule("truth_of({0} == {1})", np.equal),
     "ne": Rule("truth_of({0} != {1})", np.not_equal),
     # in the total order, in which NaN is last
-    "le_to": Rule("truth_of(({0} <= {1}) | ({1} != {1}))"),
-    "lt_to": Rule("truth_of(({0} < {1}) | (({0} == {0}) & ({1} != {1})))"),
+    "le_to": Rule("truth_of(({0} <= {1}) | ({1} != {1}))", traced=lambda a, b: (a <= b) | (b != b)),
+    "lt_to": Rule(
+        "truth_of(({0} < {1}) | (({0} == {0}) & ({1} != {1})))",
+        traced=lambda a, b: (a < b) | ((a == a) & (b != b)),
+    ),
     "and": Rule("{0} & {1}", np.bitwise_and),
     "or": Rule("{0} | {1}", np.bitwise_or),
     "xor": Rule("{0} ^ {1}", np.bitwise_xor),
@@ -265,6 +271,19 @@ _TRUTHS = {
 }
 
 
+_TRACED = {
+    "add_any": "add", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "not": "bitwise_not",
+}  # fmt: skip
+"""Names of JAX's functions if they are not those of their primitives."""
+
+for _table in (_ANY, _FLOATS, _INTEGERS, _UNSIGNED, _TRUTHS):
+    for _name, _rule in _table.items():
+        if _rule.traced is None:
+            _traced = getattr(lax, _TRACED.get(_name, _name), None)
+            _table[_name] = _rule._replace(traced=_traced)
+
+
 def rule(primitive: str, dtype: Any) -> Rule | None:
     """The rule of a primitive on operands of a type; None if it is not elementwise."""
     by_kind = {"f": _FLOATS, "b": _TRUTHS, "u": _UNSIGNED}.get(np.dtype(dtype).kind, _INTEGERS)
@@ -274,6 +293,7 @@ def rule(primitive: str, dtype: Any) -> Rule | None:
 def conversion(old: Any, new: Any) -> Rule:
     """The rule that converts a number to another type."""
     old, new = np.dtype(old), np.dtype(new)
+    traced = functools.partial(lax.convert_element_type, new_dtype=new)
     if old.kind == "f" and new.kind in "iu":  # as in XLA: clamped to the range, and 0 for NaN
         least, most = int(np.iinfo(new).min), int(np.iinfo(new).max)
         low, high = literal(least, new), literal(most, new)
@@ -281,16 +301,22 @@ def conversion(old: Any, new: Any) -> Rule:
         within = f"choose({{0}} >= {above}, {high}, AS({{0}}, {{type}}))"
         clamped = f"choose({{0}} <= {below}, {low}, {within})"
         to_integer = lambda v: 0 if v != v else int(min(max(v, least), most))  # noqa: E731
-        return Rule(f"choose({{0}} != {{0}}, ({{type}})0, {clamped})", to_integer)
+        return Rule(f"choose({{0}} != {{0}}, ({{type}})0, {clamped})", to_integer, traced)
     to = lambda value: np.asarray(value).astype(new)[()]  # noqa: E731
     if new.kind == "b":
-        return Rule("truth_of({0} != 0)", to)
+        return Rule("truth_of({0} != 0)", to, traced)
     if old.kind == "b":
-        return Rule("choose({0}, ({type})1, ({type})0)", to)
-    return Rule("{0}" if old == new else "AS({0}, {type})", to)
+        return Rule("choose({0}, ({type})1, ({type})0)", to, traced)
+    return Rule("{0}" if old == new else "AS({0}, {type})", to, traced)
 
 
-ROUNDINGS = {0: Rule("round_of({0})"), 1: Rule("rint_of({0})")}
+ROUNDINGS = {
+    method.value: Rule(c, traced=functools.partial(lax.round, rounding_method=method))
+    for method, c in (
+        (lax.RoundingMethod.AWAY_FROM_ZERO, "round_of({0})"),
+        (lax.RoundingMethod.TO_NEAREST_EVEN, "rint_of({0})"),
+    )
+}
 """Halves away from zero, and to even."""
 
 
