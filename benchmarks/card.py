@@ -184,10 +184,10 @@ def compile_loop(name: str, keep: Path | None = None) -> dict[str, Any]:
     args = task.args
     args = type(args)(many(args[0]), *jax.tree.map(struct, tuple(args[1:])))
     given = (many(task.y0), *map(struct, (task.t0, task.t1, mesh.step, task.ts)), args)
-    static = ("system", "slots", "lanes", "batched", "by_numbers", "shared")
+    static = ("system", "slots", "lanes", "batched", "turns", "shared")
     jitted = jax.jit(uniform._uniform.__wrapped__, static_argnames=static)
     options = {"slots": slots, "lanes": RUNS, "batched": True, "shared": None}
-    options["by_numbers"] = True
+    options["turns"] = turns = uniform.turns_for((task.t1 - task.t0) / mesh.step, 1)
     began = seconds()
     lowered = jitted.trace(task.system, *given, **options).lower(lowering_platforms=("cuda",))
     traced = seconds()
@@ -196,7 +196,7 @@ def compile_loop(name: str, keep: Path | None = None) -> dict[str, Any]:
     text = compiled.as_text()
     if keep:
         keep.write_text(text)
-    found = Program(text).step()
+    found = Program(text).step(turns)
     floor = max(found["bytes"] / BANDWIDTH, found["operations"] / PEAK)
     found["floor_us"] = round(1e6 * max(floor, LAUNCH * found["kernels"]), 1)
     found |= {
@@ -276,14 +276,18 @@ class Program:
                 one = Instruction(line)
                 lines[one.name] = one
 
-    def step(self) -> dict[str, Any]:
-        """What a turn of the loop of steps does: the innermost loop without a known count of turns
-        that holds the most, with all loops in it.
+    def step(self, turns: int) -> dict[str, Any]:
+        """What a step does, of which there are `turns` in each turn of a loop of the host: of the
+        loops at the second depth that which launches most, with all loops in it.
         """
         loops = self._loops(self.entry, 0)
         deepest = [body for depth, body in loops if depth == 2] or [body for _, body in loops]
         totals = [self.total(body) for body in deepest]
-        return max(totals, key=lambda t: t["kernels"])
+        most = max(totals, key=lambda t: t["kernels"])
+        if most["loops"] and turns > 1:  # those steps are a loop on the card
+            most["loops"] -= 1
+            most = {key: round(value / turns, 1) for key, value in most.items()}
+        return most
 
     def _loops(self, name: str, depth: int) -> list[tuple[int, str]]:
         found = []

@@ -40,6 +40,7 @@ from fluidcc.executables import compile_once
 _SLOTS = 1 << 10  # of a ring if the lags are unknown, and the most of a short one
 _MOST_LANES = 64  # most trajectories that a processor steps together
 _CACHED = 1 << 19  # bytes of cache for their histories
+_TURNS = 16
 _UNROLLED = 3  # stages in one turn of their loop on an accelerator: fewer, larger kernels
 _LONGEST = (1 << 31) - 1  # indices of the ring are counted in 32 bits
 _ADVICE = (
@@ -122,8 +123,8 @@ class Uniform(AbstractMesh):
                 saved = launch.integrate(system, y0, t0, t1, step, ts, args, **options)
             else:
                 given = {"t0": t0, "t1": t1, "step": step, "ts": ts}
-                # not for derivatives: the graph drops rules of their own
-                options["by_numbers"] = concrete and memory.place().platform != "cpu"
+                on_card = concrete and memory.place().platform != "cpu"
+                options["turns"] = turns_for((t1 - t0) / step, times) if on_card else None
                 run = functools.partial(_uniform, system, **given, **options)
                 saved = divide_batch(run, devices, y0, args)
             if self.slots is not None or not known(saved.status):
@@ -188,6 +189,13 @@ class Uniform(AbstractMesh):
         return lanes
 
 
+def turns_for(steps: Any, times: int) -> int:
+    """Number of steps after which the host of an accelerator looks whether the next saved time is
+    reached, as it waits for the device then: of the steps on the way at most one in 16 is empty.
+    """
+    return _TURNS if float(steps) / times >= 8 * _TURNS else 1
+
+
 def _lanes(ring: int, saved: float, share: int) -> int:
     """Number of trajectories to step together, if the history of each takes `ring` bytes.
 
@@ -202,7 +210,7 @@ def _lanes(ring: int, saved: float, share: int) -> int:
     return 32 if fit >= 16 else 8  # 16 are slower than 32 wherever they would be taken
 
 
-@compile_once(static_argnames=("system", "slots", "lanes", "batched", "by_numbers", "shared"))
+@compile_once(static_argnames=("system", "slots", "lanes", "batched", "turns", "shared"))
 def _uniform(
     system: System,
     y0: Array,
@@ -215,15 +223,18 @@ def _uniform(
     slots: int,
     lanes: int,
     batched: bool,
-    by_numbers: bool,
+    turns: int | None,
     shared: Mesh | None,
 ) -> Saved:
+    """Steps on arrays if `turns` is None, else by number, as derivatives are not taken."""
+
     def solve(y0: Array, args: Args) -> Saved:
         given = (system, y0, t0, t1, step, ts, args, slots, batched)
-        if by_numbers:
-            with contextlib.suppress(ValueError):  # too many operations, or one that it lacks
-                return loop.integrate(*given)
-        return _integrate(*given, unroll=_UNROLLED if by_numbers else 1)
+        if turns is None:
+            return _integrate(*given)
+        with contextlib.suppress(ValueError):  # too many operations, or one that the graph lacks
+            return loop.integrate(*given, turns)
+        return _integrate(*given, unroll=_UNROLLED)
 
     blocks = lambda y0, args: over_blocks(solve, batched, y0, args, lanes)  # noqa: E731
     return on_each_device(blocks, shared, y0, args)

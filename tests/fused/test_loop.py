@@ -13,9 +13,9 @@ from fluidcc.dde.integrate import integrate
 from fluidcc.model.network_mesh import uniform_mesh
 from fluidcc.model.network_system import network_system
 
-RUNS, SLOTS = 5, 1024
+RUNS, SLOTS, TURNS = 5, 1024, 16
 
-by_numbers = jax.jit(loop.integrate, static_argnames=("system", "slots", "batched"))
+by_numbers = jax.jit(loop.integrate, static_argnames=("system", "slots", "batched", "turns"))
 
 
 def problem(name, clock="explicit", steps=600):
@@ -34,7 +34,7 @@ def both(system, y0, args, mesh, until, batched=True):
     ts = np.linspace(0.0, until, 9)[1:]
     expected = integrate(system, y0, 0.0, until, args, mesh=mesh, ts=ts, batched=batched)
     found = by_numbers(
-        system, y0, jnp.zeros(()), jnp.asarray(until), mesh.step, ts, args, SLOTS, batched
+        system, y0, jnp.zeros(()), jnp.asarray(until), mesh.step, ts, args, SLOTS, batched, TURNS
     )
     return found, expected
 

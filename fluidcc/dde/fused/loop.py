@@ -32,9 +32,11 @@ class _Steps:
         self.lanes, self.arguments = lanes, arguments
         self.shape = (slots, 2 * record)
 
-    def write(self, table: Array, node: Array, row: Numbers) -> Array:
-        """The history with the row of a node in place of the oldest one's."""
-        slot = jnp.bitwise_and(node, self.shape[0] - 1)
+    def write(self, table: Array, node: Array, row: Numbers, last: Array) -> Array:
+        """The history with the row of a node in place of the oldest one's; that of a node after the
+        `last` one goes where none is read.
+        """
+        slot = jnp.where(node > last, self.shape[0], jnp.bitwise_and(node, self.shape[0] - 1))
         zero = jnp.zeros_like(slot)
         return lax.dynamic_update_slice(table, jnp.stack(row)[None], (slot, zero, zero))
 
@@ -71,8 +73,9 @@ def integrate(
     args: Args,
     slots: int,
     batched: bool,
+    turns: int = 1,
 ) -> Saved:
-    """As the loop of `uniform`.
+    """As the loop of `uniform`, but the host looks after `turns` steps whether more are to come.
 
     Raises ValueError for an operation that the graph lacks, and for more than MOST_OPERATIONS.
     """
@@ -98,21 +101,30 @@ def integrate(
         parts = zip(jnp.split(packed, ends), leaves, strict=True)
         return [list(part.astype(leaf.dtype)) for part, leaf in parts]
 
-    def advance(carry: Any) -> Any:
-        n, packed, table = carry
+    def advance(n: Array, packed: Array, table: Array, target: Array) -> tuple[Array, Array]:
+        """The step from node n, if that is before the node `target`."""
         number, *at = unpack(packed)
         *new, row = steps.call(traces.advance, table, number, *at)
-        return n + 1, pack([[number[0] + 1], *new]), steps.write(table, n + 1, row)
+        new = pack([[number[0] + 1], *new])
+        if turns > 1:
+            new = jnp.where(number[0] < target, new, packed)
+        return new, steps.write(table, n + 1, row, target)
+
+    def several(carry: Any, target: Array) -> Any:
+        n, *at = carry
+        move = lambda k, at: advance(n + k, *at, target)  # noqa: E731
+        return jnp.minimum(n + turns, target), *lax.fori_loop(0, turns, move, tuple(at))
 
     def save(carry: Any, t: Array) -> Any:
         target = clock.node_at(t)
-        n, packed, table = lax.while_loop(lambda c: c[0] < target, advance, carry)
+        move = lambda c: several(c, target)  # noqa: E731
+        n, packed, table = lax.while_loop(lambda c: c[0] < target, move, carry)
         number, *at = unpack(packed)
         time = [jnp.broadcast_to(t, (lanes,))]
         saved = steps.call(traces.saved, table, number, time, *at)
         return (n, packed, table), [jnp.stack(numbers, axis=-1) for numbers in saved]
 
-    table = jnp.zeros((*steps.shape, lanes), y0.dtype)
+    table = jnp.zeros((slots + 1, 2 * plan.record, lanes), y0.dtype)
     first = steps.call(traces.start, table, columns(y0))
     n = jnp.full((), -1, jnp.int32)
     # each trajectory has the number of its node, too: n alone would have kernels of its own
