@@ -112,7 +112,7 @@ def integrate(
 
     def several(carry: Any, target: Array) -> Any:
         n, *at = carry
-        move = lambda k, at: advance(n + k, *at, target)  # noqa: E731
+        move = lambda k, at: advance(n + k, at[0], at[1], target)  # noqa: E731
         return jnp.minimum(n + turns, target), *lax.fori_loop(0, turns, move, tuple(at))
 
     def save(carry: Any, t: Array) -> Any:
