@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import fluidcc as fc
-import fluidcc.ops  # JAX in double precision
+import fluidcc.arrays  # JAX in double precision
 
 SOURCE = Path(__file__).with_name("tcp_red.c")
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")

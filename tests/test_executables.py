@@ -3,6 +3,7 @@
 import os
 import pickle
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -119,3 +120,31 @@ def test_code_of_a_law_file_that_has_changed_is_not_used(tmp_path):
     after = end(begin(tmp_path / "cache", LAWS / "large_window.toml", law))
     assert after != before
     assert after == end(begin(tmp_path / "other", LAWS / "large_window.toml", law))
+
+
+FULL = """
+import resource
+from pathlib import Path
+import numpy as np
+import fluidcc as fc
+
+def solve(slots):
+    fc.solve_dde(
+        lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 0.5 * slots, lags=[lambda t, y, p: 1.0],
+        params=np.ones(8), ts=[0.5 * slots], mesh=fc.Uniform(0.5, slots=slots), batched=True,
+    )
+
+solve(1024)
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**28,) * 2)
+try:
+    solve(2**25)
+except MemoryError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by Linux")
+def test_a_device_without_memory_left_gives_advice_in_one_line(tmp_path):
+    (line,) = end(begin(tmp_path, script=FULL)).splitlines()
+    assert re.search(r"\d bytes.*other processes may hold memory.*ask for less", line)

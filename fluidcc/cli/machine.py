@@ -171,14 +171,15 @@ def _machine() -> Iterator[Finding]:
 
 
 def _devices() -> Iterator[Finding]:
-    import jax
-
-    import fluidcc.ops  # noqa: F401  # switches on double precision
+    from fluidcc.arrays import jax  # in double precision
     from fluidcc.dde.cpu import FLAG, VARIABLE
+    from fluidcc.memory import as_text, available
 
     devices = jax.devices()
     for device in devices:
-        yield Finding("devices", str(device), device.device_kind)
+        with jax.default_device(device):
+            usable = as_text(available())
+        yield Finding("devices", str(device), f"{device.device_kind}, {usable} of memory for JAX")
     if card() and devices[0].platform == "cpu":
         yield Finding(
             "devices", "graphics card", "JAX does not see it", False,

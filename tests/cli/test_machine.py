@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -30,6 +31,14 @@ def test_the_doctor_finds_versions_devices_caches_and_extras(run):
     assert extras == set(project["optional-dependencies"])
     named = {name for topic, name in found if topic == "versions"} - {"Python", "fluidcc"}
     assert named == {text.split(">")[0] for text in project["dependencies"]}
+
+
+def test_a_process_of_its_own_finds_devices_with_memory_and_nothing_wrong():
+    asked = [sys.executable, "-c", "from fluidcc.cli import main; main()", "doctor", "--json"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True, cwd=ROOT)
+    found = {f["name"]: f["value"] for f in json.loads(done.stdout)["findings"]}
+    assert found["double precision"] == "on"
+    assert re.search(r"\d [MG]B of memory for JAX$", found["cpu:0"])
 
 
 def test_a_folder_that_cannot_be_written_is_told(run, monkeypatch, tmp_path):
