@@ -19,6 +19,7 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,7 @@ SCENARIOS = (
 BANDWIDTH, PEAK, LAUNCH = 4.8e12, 34e12, 2.5e-6  # of an H200: byte/s, double-precision 1/s, s
 RUNS = 100_000
 TIMEOUT = 900.0  # s, for one half of one scenario
+MINUTES, LEAST = 9.0, 5.0  # for all runs on a card; s, with which a part can be begun
 
 CARD = """gpu_device_info {
   threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152
@@ -154,8 +156,11 @@ def compile_kernel(name: str, keep: Path | None = None) -> dict[str, Any]:
 # JAX's loop
 
 
-def compile_loop(name: str, keep: Path | None = None) -> dict[str, Any]:
-    """Kernels, bytes and operations of a step of JAX's loop, and seconds of compiling.
+def compile_loop(
+    name: str, keep: Path | None = None, *, runs: int = RUNS, here: bool = False
+) -> dict[str, Any]:
+    """Kernels, bytes and operations of a step of JAX's loop, and seconds of compiling: for an
+    H200, or `here`, for the device on which JAX computes.
 
     Its program is kept in the file `keep`.
     """
@@ -163,33 +168,37 @@ def compile_loop(name: str, keep: Path | None = None) -> dict[str, Any]:
     import jax.numpy as jnp
     import numpy as np
     from jax.experimental import topologies
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
     from fluidcc.dde import uniform
 
     task, mesh = problem(name, 2)
     slots = mesh._first_slots(task)
-    card = topologies.get_topology_desc(
-        platform="cuda", topology_name="", target_config=CARD, topology="1x1x1"
-    )
-    there = NamedSharding(Mesh(np.array(card.devices).reshape(-1), ("card",)), PartitionSpec())
+    if here:
+        there, platforms = SingleDeviceSharding(jax.devices()[0]), None
+    else:
+        card = topologies.get_topology_desc(
+            platform="cuda", topology_name="", target_config=CARD, topology="1x1x1"
+        )
+        there = NamedSharding(Mesh(np.array(card.devices).reshape(-1), ("card",)), PartitionSpec())
+        platforms = ("cuda",)
 
     def struct(leaf: Any, *shape: int) -> Any:
         shape = (*shape, *np.shape(leaf)[len(shape) :])
         return jax.ShapeDtypeStruct(shape, jnp.asarray(leaf).dtype, sharding=there)
 
     def many(tree: Any) -> Any:
-        return jax.tree.map(lambda leaf: struct(leaf, RUNS), tree)
+        return jax.tree.map(lambda leaf: struct(leaf, runs), tree)
 
     args = task.args
     args = type(args)(many(args[0]), *jax.tree.map(struct, tuple(args[1:])))
     given = (many(task.y0), *map(struct, (task.t0, task.t1, mesh.step, task.ts)), args)
     static = ("system", "slots", "lanes", "batched", "turns", "shared")
     jitted = jax.jit(uniform._uniform.__wrapped__, static_argnames=static)
-    options = {"slots": slots, "lanes": RUNS, "batched": True, "shared": None}
+    options = {"slots": slots, "lanes": runs, "batched": True, "shared": None}
     options["turns"] = turns = uniform.turns_for((task.t1 - task.t0) / mesh.step, 1)
     began = seconds()
-    lowered = jitted.trace(task.system, *given, **options).lower(lowering_platforms=("cuda",))
+    lowered = jitted.trace(task.system, *given, **options).lower(lowering_platforms=platforms)
     traced = seconds()
     compiled = lowered.compile()
     ended = seconds()
@@ -407,27 +416,51 @@ def compile_all(names: list[str], halves: list[str]) -> dict[str, Any]:
     return found
 
 
-def run_all(file: Path | None) -> bool:
-    """Run all parts; whether none failed. What is known is written after each."""
-    from card_runs import NETWORKS, parts, size, where
-    from handwritten import network
+class OutOfTime(BaseException):
+    """A part has taken as long as it may: nothing but the loop over parts catches this."""
 
-    import fluidcc as fc
 
-    found: dict[str, Any] = {"where": where(), "size": size()._asdict()}
-    print(json.dumps(found), flush=True)
-    nets = {n: network(3) if n.startswith(BENCHMARK) else fc.load(n) for n in NETWORKS}
-    for name, part in parts(nets).items():
-        began = time.perf_counter()
+def run_all(file: Path | None, asked: list[str], minutes: float) -> bool:
+    """Run parts, those `asked` for or all that are left; whether none failed.
+
+    What is known is written after each: a second call goes on there, on the same kind of device.
+    """
+    from card_runs import KEYS, parts, size, where
+
+    def stop(*_: object) -> None:
+        raise OutOfTime
+
+    signal.signal(signal.SIGALRM, stop)
+    end, given = time.perf_counter() + 60.0 * minutes, size()
+    found = {"where": where(), "keys": KEYS, "size": given._asdict(), "parts": {}}
+    if file and file.exists():
+        kept = json.loads(file.read_text())
+        if all(json.dumps(kept.get(k)) == json.dumps(found[k]) for k in ("where", "size")):
+            found = kept
+    for name, (most, part) in parts().items():
+        known = found["parts"].get(name, {"failed": "not done"})
+        if name not in asked if asked else "failed" not in known:
+            continue
+        began, before = time.perf_counter(), {key: json.dumps(found[key]) for key in found}
+        outcome: dict[str, Any] = {}
+        found["parts"][name], limit = outcome, min(most, end - began)
         try:
-            numbers = part(size())
+            if limit < LEAST:
+                raise OutOfTime
+            signal.setitimer(signal.ITIMER_REAL, limit)
+            part(given, found)
+        except OutOfTime:
+            outcome["failed"] = f"not done in {limit:.0f} s" if limit >= LEAST else "no time left"
         except Exception as error:  # the others are of use without
-            numbers = {"failed": f"{type(error).__name__}: {error}"}
-        found[name] = numbers | {"s": round(time.perf_counter() - began, 1)}
-        print(f"{name}: {json.dumps(found[name])}", flush=True)
+            outcome["failed"] = f"{type(error).__name__}: {error}"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        outcome["s"] = round(time.perf_counter() - began, 1)
+        new = {key: v for key, v in found.items() if before.get(key) != json.dumps(v)}
+        print(f"{name}: {json.dumps(new | {'parts': outcome})}", flush=True)
         if file:
             file.write_text(json.dumps(found, indent=2) + "\n")
-    return not any("failed" in numbers for numbers in found.values())
+    return '"failed"' not in json.dumps(found | {"keys": {}})
 
 
 def main() -> None:
@@ -440,9 +473,12 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the numbers")
     parser.add_argument("--one", choices=HALVES, help=argparse.SUPPRESS)
     parser.add_argument("--keep", metavar="FILE", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="for all runs on the card")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="scenarios to compile, or parts to run"
+    )
     asked = parser.parse_args()
-    names = asked.scenarios or list(SCENARIOS)
+    names = asked.names or list(SCENARIOS)
     if asked.one:
         print(json.dumps(HALVES[asked.one](names[0], asked.keep)))
     elif asked.compile:
@@ -454,7 +490,7 @@ def main() -> None:
         if asked.json:
             asked.json.write_text(json.dumps(found, indent=2) + "\n")
     elif asked.run:
-        sys.exit(not run_all(asked.json))
+        sys.exit(not run_all(asked.json, asked.names, asked.minutes))
     else:
         parser.error("give --compile or --run")
 
