@@ -196,7 +196,9 @@ def compile_loop(
     static = ("system", "slots", "lanes", "batched", "turns", "shared")
     jitted = jax.jit(uniform._uniform.__wrapped__, static_argnames=static)
     options = {"slots": slots, "lanes": runs, "batched": True, "shared": None}
-    options["turns"] = turns = uniform.turns_for((task.t1 - task.t0) / mesh.step, 1)
+    by_numbers = not here or jax.default_backend() != "cpu"  # as `Uniform` chooses
+    turns = uniform.turns_for((task.t1 - task.t0) / mesh.step, 1) if by_numbers else None
+    options["turns"] = turns
     began = seconds()
     lowered = jitted.trace(task.system, *given, **options).lower(lowering_platforms=platforms)
     traced = seconds()
@@ -205,7 +207,7 @@ def compile_loop(
     text = compiled.as_text()
     if keep:
         keep.write_text(text)
-    found = Program(text).step(turns)
+    found = Program(text).step(turns or 1)
     floor = max(found["bytes"] / BANDWIDTH, found["operations"] / PEAK)
     found["floor_us"] = round(1e6 * max(floor, LAUNCH * found["kernels"]), 1)
     found |= {

@@ -357,7 +357,7 @@ def parts() -> dict[str, tuple[float, Part]]:
         "doctor": (30.0, use.describe),
         "memory": (90.0, use.fill_memory),
         "devices": (60.0, use.divide),
-        **{f"work of a step, {n}": (40.0, functools.partial(count_work, n)) for n in PROBLEMS},
+        **{f"work of a step, {n}": (60.0, functools.partial(count_work, n)) for n in PROBLEMS},
         "trains": (100.0, time_trains),
         "diffrax": (60.0, time_diffrax),
         "one core": (90.0, functools.partial(use.time_cores, *one)),
