@@ -369,6 +369,17 @@ def test_xcp_shares_a_link_equally_at_all_levels():
         np.testing.assert_allclose(goodput, 0.95 * 12000 * c / 6, rtol=0.05)  # in bunches
 
 
+def test_flows_of_xcp_fill_an_empty_link_and_no_buffer():
+    """Links without an average write no feedback, as nobody is there to share it."""
+    net = fc.load("katabi2002/round_trips")
+    found = fc.simulate(net, until=15.0)
+    assert found.links["bottleneck"].queue.max() < 0.05 * float(net.links[0].buffer)
+    rest = fc.equilibrium(net).flows["xcp"].window
+    window = found.flows["xcp"].window
+    assert np.all(window.max(axis=0) < 1.5 * rest)
+    np.testing.assert_allclose(window[-1], rest, rtol=0.01)
+
+
 def test_the_queue_of_xcp_above_full_load_is_its_closed_form():
     net = fc.load("katabi2002/queue")
     queue = 0.4 * 0.05 * float(net.links[0].capacity) * 0.1 / 0.226

@@ -61,4 +61,5 @@ class ExplicitControl(AbstractQueueLaw):
         lacking, size = ops.maximum(-spare, 0.0), ops.maximum(spare, -spare)
         shuffled = ops.maximum(self.gamma * rate - size, 0.0)
         more, less = shuffled + ops.maximum(spare, 0.0), shuffled + lacking
-        return Signal(positive=more / (self.base * number), negative=less / (self.base * rate))
+        shared = ops.where(number > _LEAST, more / (self.base * number), 0.0)
+        return Signal(positive=shared, negative=less / (self.base * rate))
