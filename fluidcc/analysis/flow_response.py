@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fluidcc.analysis.linear import Array
-from fluidcc.analysis.orbits import OrbitLaw
+from fluidcc.analysis.orbits import OrbitLaw, decay
 from fluidcc.analysis.population import Population, distinct, stationary_law
 from fluidcc.analysis.sending import Reaction
 from fluidcc.laws.law import Signal
@@ -62,14 +62,6 @@ class Response(NamedTuple):
     mean: Array
 
 
-def _decay(z: Array, time: Array) -> Array:
-    """exp(-z time), by real functions, which are faster."""
-    angle = np.imag(z) * time
-    found = np.empty(angle.shape, complex)
-    found.real, found.imag = np.cos(angle), -np.sin(angle)
-    return found * np.exp(-np.real(z) * time) if np.any(np.real(z)) else found
-
-
 def _until_listening(z: Array, kind: Reaction, late: Array, flight: float) -> Array:
     """Transform (M, W) of the flight beyond its mean from a reaction until the sender listens, with
     the factor `late` of that delay; if it listens at once, of the flight beyond that of the window
@@ -78,7 +70,7 @@ def _until_listening(z: Array, kind: Reaction, late: Array, flight: float) -> Ar
     silence, waits = np.maximum(kind.silence, _SHORTEST), kind.dwell > 0
     before = np.where(waits, kind.before - flight, kind.before - kind.after)
     after = np.where(waits, kind.after - flight, 0.0)
-    fall = _decay(z, silence)
+    fall = decay(z, silence)
     end = np.where(kind.dwell > silence, late, fall)
     ramp = (1 - fall * (1 + z * silence)) / (z**2 * silence)
     return before * (1 - fall) / z + (after - before) * ramp + after * (fall - end) / z
@@ -122,14 +114,14 @@ def _reactions(found: Population, z: Array) -> tuple[Array, Array]:
     crossing = found.crossing / found.ack_ratio[0]
     below = [np.minimum(place.astype(int), len(w) - 2) for place in found.places]
     above = [place - k for place, k in zip(found.places, below, strict=True)]
-    late = [_decay(z, kind.dwell) for kind in kinds]
+    late = [decay(z, kind.dwell) for kind in kinds]
     spent = [
         _until_listening(z, kind, delay, flight) for kind, delay in zip(kinds, late, strict=True)
     ]
     met = np.sum(rates, axis=0)
     leaving = z + met
     stay = np.zeros(leaving.shape, complex)
-    stay[:-1] = _decay(z, crossing) * np.exp(-met[:-1] * crossing)
+    stay[:-1] = decay(z, crossing) * np.exp(-met[:-1] * crossing)
     held = (1 - stay) / leaving
     given = held * (flights - flight + sum(r * s for r, s in zip(rates, spent, strict=True)))
     stay[-1] = 1.0
@@ -191,7 +183,7 @@ class Answering:
             return *_reactions(self.law, z), np.zeros((1, len(z)))
         flight, row = self.law.flight[0], z[None]
         kinds = self.law.kinds
-        away = [_until_listening(row, own, _decay(row, own.dwell), flight) for own in kinds]
+        away = [_until_listening(row, own, decay(row, own.dwell), flight) for own in kinds]
         return self.law.sums(z, away)
 
     def at(self, z: Array) -> Response:
