@@ -174,7 +174,7 @@ class OrbitLaw(NamedTuple):
         powers = np.zeros((len(self.kinds), len(z)))
         means = powers.astype(complex)
         lead = [corners[signal] for signal in signals]
-        parts = [
+        parts: list[Any] = [
             sum(part * share[at] for at, part in around)
             for around, share in zip(lead, shares, strict=True)
         ]
