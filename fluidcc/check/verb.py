@@ -82,7 +82,7 @@ class _Along(NamedTuple):
     own: Any
     mode: Any
     root: Any
-    net = Numbers.net
+    joined = Numbers.joined
     mean = Numbers.mean
 
 

@@ -224,29 +224,33 @@ def entry_time(leaving: Num, wait_at: Callable[[Num], Num]) -> Num:
     """
     from fluidcc.arrays import jax, jnp
 
-    def newton(s: Num) -> tuple[Num, Num]:
-        excess, slope = jax.jvp(lambda s: s + wait_at(s) - leaving, (s,), (jnp.ones_like(s),))
-        return excess, s - excess / jnp.maximum(slope, _LEAST_SLOPE)
+    def excess(s: Num) -> Num:
+        return s + wait_at(s) - leaving
 
     def narrow(state: tuple[Num, ...]) -> tuple[Num, ...]:
         s, low, high, _, count = state
-        excess, ahead = jax.lax.stop_gradient(newton(s))
-        low, high = jnp.where(excess < 0, s, low), jnp.where(excess < 0, high, s)
+        over, slope = jax.jvp(excess, (s,), (jnp.ones_like(s),))
+        ahead = s - over / jnp.maximum(slope, _LEAST_SLOPE)
+        low, high = jnp.where(over < 0, s, low), jnp.where(over < 0, high, s)
         inside = ((ahead > low) & (ahead < high)) | (ahead == s)
         middle = 0.5 * (low + high)
         ahead = jnp.where(inside | ~jnp.isfinite(middle), ahead, middle)
         moved = jnp.abs(ahead - s) > 1e-15 * (jnp.abs(s) + jnp.abs(leaving - s))
-        return ahead, low, high, moved & (excess != 0), count + 1
+        return ahead, low, high, moved & (over != 0), count + 1
 
     def is_unfinished(state: tuple[Num, ...]) -> Num:
         return jnp.any(state[3]) & (state[4] < _ITERATIONS)
 
-    far = jnp.full_like(leaving, jnp.inf)
-    start = (jax.lax.stop_gradient(leaving), -far, far, jnp.ones_like(leaving, bool), jnp.int32(0))
-    root = jax.lax.while_loop(is_unfinished, narrow, start)[0]
-    # the loop has no derivatives: by the implicit function theorem one Newton step from the root
-    # has the first derivative of s, and a second step from there the second one
-    return newton(newton(root)[1])[1]
+    def solve(_: Any, guess: Num) -> Num:
+        far = jnp.full_like(guess, jnp.inf)
+        start = (guess, -far, far, jnp.ones_like(guess, bool), jnp.int32(0))
+        return jax.lax.while_loop(is_unfinished, narrow, start)[0]
+
+    def divide(linear: Callable[[Num], Num], change: Num) -> Num:
+        return change / jnp.maximum(linear(jnp.ones_like(change)), _LEAST_SLOPE)
+
+    # the loop has no derivatives: those of the root are those of an implicit function
+    return jax.lax.custom_root(excess, leaving, solve, divide)
 
 
 def fifo_delays(

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from fluidcc.ops import Num
-from fluidcc.scenario.network import Flows, Link, Network, require_network, to_arrays
+from fluidcc.scenario.network import (
+    Flows,
+    Link,
+    Network,
+    require_network,
+    to_arrays,
+    unchecked,
+)
 
 NEVER = 1e30
 """A time [s] beyond every run, finite so that arithmetic gives no NaN."""
@@ -181,7 +188,7 @@ def with_mean_calls(net: Network, *, varying: bool = True) -> Network:
         else _without_calls(link, link.voice.mean(link.packet_size))
         for link in net.links
     )  # fmt: skip
-    return dataclasses.replace(net, links=links)
+    return unchecked(net, links=links)
 
 
 def with_service(net: Network, services: tuple) -> Network:
@@ -196,7 +203,7 @@ def with_service(net: Network, services: tuple) -> Network:
         link if isinstance(calls, tuple) else _without_calls(link, calls)
         for link, calls in zip(net.links, services, strict=True)
     )
-    return dataclasses.replace(net, links=links)
+    return unchecked(net, links=links)
 
 
 def course(link: Link, until: float) -> Any:

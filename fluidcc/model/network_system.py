@@ -14,6 +14,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.dde.system import Events, System
 from fluidcc.executables import compile_once
 from fluidcc.laws.law import SIGNALS, WRITTEN, AbstractQueueLaw, Signal
+from fluidcc.model.alike import joined, orders
 from fluidcc.model.delays import (
     DelayedInputs,
     Outputs,
@@ -262,12 +263,14 @@ def _passages(net: Network, first: int) -> tuple[list[int], tuple[tuple[int, ...
 
 class NetworkNumbers(NamedTuple):
     """A network's numbers, the record (U,) of its constant history, per link the course of its
-    calls (`()` if they do not vary), and the network with calls at their mean if it has any.
+    calls (`()` if they do not vary), the network with alike groups as one if it has any, and that
+    with calls at their mean if it has any.
     """
 
     net: Network
     before: Array
     courses: tuple
+    joined: Network | None
     mean: Network | None
 
 
@@ -279,8 +282,9 @@ class Numbers(NamedTuple):
     @classmethod
     def of(cls, net: Network, before: Array, courses: tuple) -> "Numbers":
         """The numbers of a network with calls at their mean if they do not vary."""
-        varied = any(link.voice is not None for link in net.links)
-        return cls(NetworkNumbers(net, before, courses, with_mean_calls(net) if varied else None))
+        own, varied = joined(net), any(link.voice is not None for link in net.links)
+        mean = with_mean_calls(own) if varied else None
+        return cls(NetworkNumbers(net, before, courses, None if own is net else own, mean))
 
     @property
     def net(self) -> Network:
@@ -288,17 +292,24 @@ class Numbers(NamedTuple):
         return self.own.net
 
     @property
+    def joined(self) -> Network:
+        """The network with alike groups as one."""
+        return self.own.net if self.own.joined is None else self.own.joined
+
+    @property
     def mean(self) -> Network:
-        """The network of delays by present queues, with calls at their mean: a delay that jumps
-        with their rate would turn time back.
+        """The joined network of delays by present queues, with calls at their mean: a delay that
+        jumps with their rate would turn time back.
         """
-        return self.own.net if self.own.mean is None else self.own.mean
+        return self.joined if self.own.mean is None else self.own.mean
 
     def along(self, direction: Network) -> "Numbers":
         """Tangent in the direction of a network; zero for all other numbers."""
         zero = jax.tree.map(jnp.zeros_like, self.own)
-        mean = None if self.own.mean is None else direction
-        return Numbers(zero._replace(net=direction, mean=mean))
+        one = joined(direction)
+        mean = None if self.own.mean is None else one
+        own = None if self.own.joined is None else one
+        return Numbers(zero._replace(net=direction, joined=own, mean=mean))
 
 
 def record_of(net: Network, y: State, outputs: Outputs) -> Array:
@@ -412,16 +423,28 @@ class NetworkEquation:
     """The functions of a System, for all networks of one structure; numbers come with the call."""
 
     def __init__(self, example: Network) -> None:
-        self.layout = Layout(example)
+        self.layout = Layout(joined(example))
+        y, outputs = blank(example)
+        size = record_of(example, y, outputs).size
+        self.order, self.recorded, self.modes = orders(example, y, size)
+        columns = np.ravel(self.layout.columns).astype(int)
+        self.columns = tuple((int(column),) for column in self.recorded.places[columns])
 
     def _state(self, y: Array) -> State:
-        return self.layout.unflatten_state(y)
+        return self.layout.unflatten_state(self.order.joined(y))
 
     def _modes(self, net: Network, mode: Array) -> Modes:
+        mode = self.modes.joined(mode)
         links = len(net.links)
         ends = np.cumsum([np.size(f.rtt) for f in net.flows])[:-1]
         windows = jnp.split(mode[links:], ends)
         return Modes(tuple(mode[k] for k in range(links)), tuple(windows))
+
+    def _flat(self, state: State) -> Array:
+        return self.order.given(ravel_pytree(state)[0])
+
+    def _flat_modes(self, modes: list[Array]) -> Array:
+        return self.modes.given(jnp.concatenate([jnp.ravel(m) for m in modes]))
 
     def _present(self, y: Array, z: Array, net: Network, mode: Array | None) -> Flux:
         modes = None if mode is None else self._modes(net, mode)
@@ -429,15 +452,17 @@ class NetworkEquation:
 
     def slope(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """Change of the state per second, shape (n,)."""
-        return ravel_pytree(self._present(y, z, args.net, mode).drift)[0]
+        return self._flat(self._present(y, z, args.joined, mode).drift)
 
     def record(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """The record, which is read later, shape (U,)."""
-        return record_of(args.net, self._state(y), self._present(y, z, args.net, mode).outputs)
+        net = args.joined
+        found = record_of(net, self._state(y), self._present(y, z, net, mode).outputs)
+        return self.recorded.given(found)
 
     def lags(self, t: Any, y: Array, args: Numbers, look: Callable[..., Array]) -> Array:
         """Age of each delayed number [s], and time since each passage through a queue [s], (M,)."""
-        net, state = args.net, self._state(y)
+        net, state = args.joined, self._state(y)
         if net.delay != "fifo":
             delays = [explicit_delays(args.mean, flows, state.queues) for flows in net.flows]
             return ravel_pytree(ages_along(net, delays, state.senders))[0]
@@ -462,14 +487,15 @@ class NetworkEquation:
 
     def limit(self, y: Array, mode: Array, args: Numbers) -> Array:
         """The state with queues and windows inside their bounds."""
-        net, state = args.net, self._state(y)
+        net, state = args.joined, self._state(y)
         bounds = zip(_bounded(net, state), _bounds(net), strict=True)
         values = [jnp.clip(value, low, high) for value, (low, high) in bounds]
-        return ravel_pytree(_with_bounded(net, state, values))[0]
+        return self._flat(_with_bounded(net, state, values))
 
     def guards(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """Numbers that are positive until a bound is met or left, or flows start."""
-        net, now = args.net, self._present(y, z, args.net, mode)
+        net = args.joined
+        now = self._present(y, z, net, mode)
         modes = self._modes(net, mode)
         parts = zip(
             (*modes.queues, *modes.windows),
@@ -491,7 +517,8 @@ class NetworkEquation:
         self, t: Any, y: Array, z: Array, args: Numbers, mode: Array, hit: Array
     ) -> tuple[Array, Array]:
         """Bounds and state after those marked in `hit` were reached or left, and after ticks."""
-        net, state, modes = args.net, self._state(y), self._modes(args.net, mode)
+        net, state = args.joined, self._state(y)
+        modes = self._modes(net, mode)
         parts = zip(
             (*modes.queues, *modes.windows), _bounded(net, state), _bounds(net), strict=True
         )
@@ -504,19 +531,20 @@ class NetworkEquation:
             free = m == FREE
             left = jnp.where(~free & (down | up), FREE, m)
             now = jnp.where(free & down, LOW, jnp.where(free & up, HIGH, left))
-            new.append(jnp.ravel(now))
+            new.append(now)
             values.append(jnp.where(now == LOW, low, jnp.where(now == HIGH, high, value)))
         moved = _with_bounded(net, state, values)
         if at < hit.size:
-            held, past = self._modes(net, jnp.concatenate(new)), self.layout.past(z)
+            held, past = self._modes(net, self._flat_modes(new)), self.layout.past(z)
             moved, held = _tick(net, t, moved, past, held, args.own.courses, hit[at:])
-            new = [jnp.ravel(m) for m in (*held.queues, *held.windows)]
-        flat = self.limit(ravel_pytree(moved)[0], mode, args)
-        return jnp.concatenate(new).astype(mode.dtype), flat
+            new = [*held.queues, *held.windows]
+        flat = self.limit(self._flat(moved), mode, args)
+        return self._flat_modes(new).astype(mode.dtype), flat
 
     def initial(self, t: Any, y: Array, z: Array, args: Numbers) -> Array:
         """The bounds that hold at the start."""
-        net, now = args.net, self._present(y, z, args.net, None)
+        net = args.joined
+        now = self._present(y, z, net, None)
         parts = zip(
             (*now.queue_raw, *now.window_raw),
             _bounded(net, self._state(y)),
@@ -529,7 +557,7 @@ class NetworkEquation:
             out.append(jnp.where(down, LOW, jnp.where(up, HIGH, FREE)))
         for i, flows in enumerate(net.flows, start=len(net.links)):
             out[i] = jnp.where(starts_late(flows), WAITING, out[i])
-        return jnp.concatenate([jnp.ravel(m) for m in out])
+        return self._flat_modes(out)
 
     def kinks(self, t: Any, y: Array, z: Array, args: Numbers, mode: Array) -> Array:
         """Switching functions: distances of the queues to kinks or jumps of their signals."""
@@ -544,7 +572,7 @@ def _system(treedef: Any, shapes: tuple) -> System:
     system = System(
         slope=equation.slope,
         lags=equation.lags,
-        columns=equation.layout.columns,
+        columns=equation.columns,
         history=equation.history,
         record=equation.record,
         limit=equation.limit,

@@ -379,8 +379,14 @@ def _crossed_by(link: Link, senders: Num | None) -> Link:
     """The link with another number of senders."""
     if link.senders is senders:
         return link
-    changed = copy.copy(link)
-    vars(changed)["senders"] = senders
+    return unchecked(link, senders=senders)
+
+
+def unchecked(thing: T, **fields: Any) -> T:
+    """A link, a group or a network with other fields, whose ranges are not checked again."""
+    changed = copy.copy(thing)
+    for name, value in fields.items():
+        object.__setattr__(changed, name, value)
     return changed
 
 
@@ -534,10 +540,11 @@ def reverse_delays(flows: Flows, delays: Sequence[Num]) -> list[Num]:
     One number is the delay from the first router, and later routers add the delays of the links in
     between; by default reverse delays are the forward delays. `delays` are those of all links [s].
     """
-    given = first_hop(flows) if flows.reverse_delay is None else flows.reverse_delay
-    if np.ndim(given) == 1:
-        return [given[j] for j in range(len(flows.route))]
-    return list(itertools.accumulate(_own_delays(flows, delays)[:-1], initial=given))
+    given: Any = flows.reverse_delay
+    if np.ndim(given):
+        return list(given)
+    first = first_hop(flows) if given is None else given
+    return list(itertools.accumulate(_own_delays(flows, delays)[:-1], initial=first))
 
 
 _ONE = Ack(1.0, 0.1, 0.1)  # without a number from any link
