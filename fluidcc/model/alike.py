@@ -5,13 +5,12 @@ of them is computed for all at once.
 from collections.abc import Sequence
 
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from fluidcc.arrays import jax, jnp
+from fluidcc.arrays import jnp
 from fluidcc.model.delays import State
 from fluidcc.module import skeleton
 from fluidcc.ops import Num
-from fluidcc.programs import leaves
+from fluidcc.programs import flatten, leaves, map_tree, ravel
 from fluidcc.scenario.network import Flows, Network, link_delays, reverse_delays, unchecked
 
 
@@ -43,7 +42,7 @@ def _as_one(groups: Sequence[Flows], delays: Sequence[Num]) -> Flows:
     def classes(*numbers: Num) -> Num:
         return jnp.concatenate([jnp.broadcast_to(number, shape) for number in numbers])
 
-    one = jax.tree.map(classes, *(unchecked(flows, reverse_delay=None) for flows in groups))
+    one = map_tree(classes, *(unchecked(flows, reverse_delay=None) for flows in groups))
     if groups[0].reverse_delay is None:
         return one
     backs = zip(*(reverse_delays(flows, delays) for flows in groups), strict=True)
@@ -70,18 +69,18 @@ class Order:
 def orders(net: Network, y: State, record: int) -> list[Order]:
     """The orders of a state like `y`, of a record of that size, and of the modes."""
     groups, links = alike(net), len(net.links)
-    flat, restore = ravel_pytree(y)
-    place = restore(np.arange(flat.size, dtype=flat.dtype))
+    flat, restore = ravel(y)
+    place = restore(np.arange(flat.size))
 
     def as_one(parts: Sequence) -> tuple:
         own = ([parts[i] for i in each] for each in groups)
-        return tuple(jax.tree.map(lambda *v: np.concatenate(v), *each) for each in own)
+        return tuple(map_tree(lambda *v: np.concatenate(v), *each) for each in own)
 
     rest = links + len(net.flows)
     clocks = (*place.clocks[:links], *as_one(place.clocks[links:rest]), *place.clocks[rest:])
-    state = ravel_pytree(place._replace(senders=as_one(place.senders), clocks=clocks))[0]
+    state = flatten(place._replace(senders=as_one(place.senders), clocks=clocks))
     ends = np.cumsum([np.size(flows.rtt) for flows in net.flows])
     rates = np.concatenate(as_one(np.split(np.arange(ends[-1]), ends[:-1])))
     outputs = np.concatenate([rates, np.arange(ends[-1], record)])
     modes = np.concatenate([np.arange(links), links + rates])
-    return [Order(np.asarray(places, int)) for places in (state, outputs, modes)]
+    return [Order(places) for places in (state, outputs, modes)]
