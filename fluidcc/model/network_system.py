@@ -531,13 +531,13 @@ class NetworkEquation:
             free = m == FREE
             left = jnp.where(~free & (down | up), FREE, m)
             now = jnp.where(free & down, LOW, jnp.where(free & up, HIGH, left))
-            new.append(now)
+            new.append(jnp.ravel(now))
             values.append(jnp.where(now == LOW, low, jnp.where(now == HIGH, high, value)))
         moved = _with_bounded(net, state, values)
         if at < hit.size:
             held, past = self._modes(net, self._flat_modes(new)), self.layout.past(z)
             moved, held = _tick(net, t, moved, past, held, args.own.courses, hit[at:])
-            new = [*held.queues, *held.windows]
+            new = [jnp.ravel(m) for m in (*held.queues, *held.windows)]
         flat = self.limit(self._flat(moved), mode, args)
         return self._flat_modes(new).astype(mode.dtype), flat
 
