@@ -15,6 +15,12 @@ Numbers = list[Array]
 """Arrays (lanes,), one for each number."""
 
 
+def choose(condition: Array, yes: list[Numbers], no: list[Numbers]) -> list[Numbers]:
+    """One of two lists for each trajectory."""
+    pairs = zip(yes, no, strict=True)
+    return [[jnp.where(condition, a, b) for a, b in zip(*pair, strict=True)] for pair in pairs]
+
+
 class Evaluation:
     """Evaluates numbers of a graph, which has no loops over arrays, for `lanes` trajectories."""
 
@@ -101,9 +107,6 @@ class Evaluation:
             inner = self._at(region, values)
             ((active,),) = inner.numbers(goes, [bool])
             moved = inner.numbers(new, kinds)
-            return [
-                [jnp.where(active, a, b) for a, b in zip(*pair, strict=True)]
-                for pair in zip(moved, values, strict=True)
-            ]
+            return choose(active, moved, values)
 
         return lax.while_loop(go, advance, values)

@@ -14,7 +14,7 @@ from jax.extend.core import ClosedJaxpr
 
 from fluidcc.arrays import jax, jnp
 from fluidcc.dde.fused import launch
-from fluidcc.dde.fused.evaluate import Evaluation, Numbers
+from fluidcc.dde.fused.evaluate import Evaluation, Numbers, choose
 from fluidcc.dde.fused.graph import Graph, Memory
 from fluidcc.dde.fused.lower import lower
 from fluidcc.dde.integrate import one_of
@@ -105,10 +105,10 @@ def integrate(
         """The step from node n, if that is before the node `target`."""
         number, *at = unpack(packed)
         *new, row = steps.call(traces.advance, table, number, *at)
-        new = pack([[number[0] + 1], *new])
+        new = [[number[0] + 1], *new]
         if turns > 1:
-            new = jnp.where(number[0] < target, new, packed)
-        return new, steps.write(table, n + 1, row, target)
+            new = choose(number[0] < target, new, [number, *at])
+        return pack(new), steps.write(table, n + 1, row, target)
 
     def several(carry: Any, target: Array) -> Any:
         n, *at = carry
