@@ -293,9 +293,11 @@ class Program:
         """
         loops = self._loops(self.entry, 0)
         deepest = [body for depth, body in loops if depth == 2] or [body for _, body in loops]
-        totals = [self.total(body) for body in deepest]
-        most = max(totals, key=lambda t: t["kernels"])
-        if most["loops"] and turns > 1:  # those steps are a loop on the card
+        body, most = max(
+            ((body, self.total(body)) for body in deepest), key=lambda pair: pair[1]["kernels"]
+        )
+        inner = [one.turns for one in self.computations[body].values() if one.kind == "while"]
+        if turns > 1 and turns in inner:  # those steps are a loop on the card
             most["loops"] -= 1
             most = {key: round(value / turns, 1) for key, value in most.items()}
         return most
