@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from fluidcc.arrays import jax, jnp
 from fluidcc.executables import compile_once
 from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, has_motion, steady
+from fluidcc.model.members import MemberGrid
 from fluidcc.ops import Num
 from fluidcc.programs import compiling, map_tree
 from fluidcc.progress import report, reporting
@@ -250,10 +251,10 @@ def _solve_batch(
     """The points with a smooth equilibrium, by their number in the grid, and the ends of the
     searches at all points.
     """
-    stacked = members(net, axes) if grid and _batchable(net) else None
-    if stacked is None:
+    members = MemberGrid(net, axes, to_arrays).together() if _batchable(net) else None
+    if members is None:
         return {}, ()
-    rests, searches = at_rest(stacked)
+    rests, searches = at_rest(members.stacked)
     shape = [len(values) for values in axes.values()]
     out = {}
     chosen = np.flatnonzero(rests.smooth)
@@ -388,59 +389,6 @@ def _batchable(net: Network) -> bool:
     Several links may have several equilibria, which `equilibrium` looks for from further starts.
     """
     return has_motion(as_fluid(net)) and len(net.by_group.links) == 1
-
-
-def members(net: Network, axes: Mapping[str, Sequence[Any]]) -> Network | None:
-    """The networks over a grid, stacked, the last axis fastest.
-
-    None unless every parameter is a number and only replaces the number at its path, which is
-    checked at the grid's corners and along its edges.
-    """
-    numbers = all(
-        isinstance(v, int | float) and not isinstance(v, bool)
-        for values in axes.values()
-        for v in values
-    )
-    if not axes or not numbers:
-        return None
-    base = to_arrays(net)
-    try:
-        trials = [(values, to_arrays(replace(net, values))) for values in _edges(axes)]
-    except ValueError:
-        return None
-    paths = tuple(axes)
-    for values, expected in trials:
-        if not _same(_changed(paths, base, [float(v) for v in values.values()]), expected):
-            return None
-    grid = np.meshgrid(*(np.asarray(v, float) for v in axes.values()), indexing="ij")
-    return jax.tree.map(np.asarray, _all_changed(paths, base, [g.ravel() for g in grid]))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _changed(paths: tuple[str, ...], net: Network, values: list[Num]) -> Network:
-    return replace(net, dict(zip(paths, values, strict=True)))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _all_changed(paths: tuple[str, ...], net: Network, values: list[Num]) -> Network:
-    return jax.vmap(functools.partial(_changed, paths), in_axes=(None, 0))(net, values)
-
-
-def _edges(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The corners of the grid, and every value of an axis with the first ones of the others."""
-    paths = tuple(axes)
-    ends = [{axes[p][0], axes[p][-1], min(axes[p]), max(axes[p])} for p in paths]
-    corners = [dict(zip(paths, c, strict=True)) for c in itertools.product(*ends)]
-    first = {p: values[0] for p, values in axes.items()}
-    return corners + [{**first, p: v} for p, values in axes.items() for v in values[1:-1]]
-
-
-def _same(first: Network, second: Network) -> bool:
-    """Whether two networks agree in every number and choice."""
-    a, b = jax.tree.flatten(first), jax.tree.flatten(second)
-    if a[1] != b[1]:
-        return False
-    return all(np.array_equal(x, y) for x, y in zip(a[0], b[0], strict=True))
 
 
 def families(

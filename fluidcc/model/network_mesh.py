@@ -3,14 +3,13 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fluidcc import ops
 from fluidcc.arrays import jax
-from fluidcc.dde.integrate import power_of_two
 from fluidcc.dde.uniform import Uniform
 from fluidcc.laws.law import Ack
 from fluidcc.model.delays import PathDelays, ages_along, explicit_delays, looking_back
@@ -20,6 +19,8 @@ from fluidcc.ops import Num
 from fluidcc.programs import flatten, leaves, map_tree
 from fluidcc.scenario.network import Flows, Link, Network
 
+Floats = NDArray[np.float64]
+
 _STEPS_PER_DELAY = 32  # of the shortest round trip; see the orders measured in the tests
 _STEPS_PER_MEMORY = 256  # at most, in the place of one step that suits the delays
 _MOVED = 1e-3  # added to a queue law's memory, to see how fast a packet makes it forget
@@ -28,13 +29,15 @@ _PER_OCTAVE = 4  # lengths of steps that networks side by side share
 
 class Reach(NamedTuple):
     """How far a network looks back [s]: the shortest delay but 0, the least round trip without
-    queues, and the longest with full ones; and the shortest memory of a queue law.
+    queues, and the longest with full ones; the shortest memory of a queue law; and the times
+    between the ticks of laws (T,), infinite if they depend on the state.
     """
 
     shortest: Num
     trip: Num
     full: Num
     memory: Num
+    ticks: Num
 
 
 def reach(net: Network) -> Reach:
@@ -54,6 +57,7 @@ def reach(net: Network) -> Reach:
         ops.least(ops.stack([ops.least(flows.rtt) for flows in net.flows])),
         ops.greatest(ops.stack(longest)),
         ops.least(ops.stack([_memory(link) for link in net.links])),
+        _ticks(net),
     )
 
 
@@ -85,42 +89,80 @@ def least_rate(link: Link) -> Num:
     return link.capacity if link.voice is None else link.voice.left(link.capacity, math.inf)
 
 
-def periods(net: Network) -> list[float]:
-    """Times between the ticks of a network's laws [s] that do not depend on its state."""
-    found = (link.queue.period() for link in net.links)
-    times = [float(between) for between in found if between is not None]
+def _ticks(net: Network) -> Num:
+    """Times between the ticks of laws (T,) [s], infinite if they depend on the state."""
+    found = [between for link in net.links if (between := link.queue.period()) is not None]
     for flows in net.flows:
         long, short = (flows.window.period(Ack(1.0, 0.0, rtt)) for rtt in (2.0, 1.0))
-        if long is not None and short is not None and float(long) == float(short):
-            times.append(float(long))
-    return sorted(set(times))
+        if long is not None and short is not None:
+            found.append(ops.where(abs(long - short) > 0, math.inf, long))
+    return ops.stack([1.0 * between for between in found]) if found else np.zeros(0)
 
 
-def _aligned(step: float, ticks: list[float]) -> float:
-    """A step of at most `step` that divides the times between ticks, if some shorter one does."""
-    if not ticks:
-        return step
-    least = math.ceil(ticks[0] / step - 1e-9)
-    for parts in range(least, 4 * least + 1):
-        shares = [tick * parts / ticks[0] for tick in ticks]
-        if all(abs(share - round(share)) < 1e-9 * share for share in shares):
-            return ticks[0] / parts
-    return ticks[0] / least
+def periods(net: Network) -> list[float]:
+    """Times between the ticks of a network's laws [s] that do not depend on its state."""
+    return np.unique([t for t in np.asarray(_ticks(net)) if t < math.inf]).tolist()
 
 
-def _longest(limits: Reach) -> float:
-    """The longest step: a share of the delays, and at most the shortest memory, as the Runge-Kutta
-    method is stable up to 2.78 times that. Far shorter memories are ignored: the run would not end.
+def _aligned(steps: Floats, ticks: Floats) -> Floats:
+    """Steps (P,) of at most `steps` that divide the times between ticks (P, T), if some shorter
+    ones do.
     """
-    delays = min(float(limits.trip) / _STEPS_PER_DELAY, 0.9 * float(limits.shortest))
-    memory = float(limits.memory)
-    return min(delays, memory) if memory * _STEPS_PER_MEMORY > delays else delays
+    if not ticks.size:
+        return steps
+    shortest = np.min(ticks, axis=1)
+    least = np.ceil(np.where(np.isinf(shortest), 1.0, shortest) / steps - 1e-9)
+    shares = ticks / np.where(np.isinf(shortest), 1.0, shortest)[:, None]
+    kinds, kind = np.unique(np.column_stack([least, shares]), axis=0, return_inverse=True)
+    parts = np.array([_parts(int(row[0]), row[1:][np.isfinite(row[1:])]) for row in kinds])
+    return np.where(np.isinf(shortest), steps, shortest / parts[kind.ravel()])
 
 
-def _slots(limits: Reach, step: float) -> int | None:
-    """Nodes that reach as far back as the network looks; None if no buffer limits that."""
-    full = float(limits.full)
-    return None if math.isinf(full) else math.ceil(full / step) + 4
+def _parts(least: int, shares: Floats) -> int:
+    """Steps in the shortest time between ticks, at least so many: as few as divide the others too,
+    which are these multiples of it, if less than four times as many do.
+    """
+    for parts in range(least, 4 * least + 1):
+        if np.all(np.abs(shares * parts - np.round(shares * parts)) < 1e-9 * shares * parts):
+            return parts
+    return least
+
+
+def _longest(limits: Reach) -> Floats:
+    """The longest steps (P,): a share of the delays, and at most the shortest memory, as the
+    Runge-Kutta method is stable up to 2.78 times that. Far shorter memories are ignored: the run
+    would not end.
+    """
+    delays = np.minimum(limits.trip / _STEPS_PER_DELAY, 0.9 * limits.shortest)
+    counts = limits.memory * _STEPS_PER_MEMORY > delays
+    return np.where(counts, np.minimum(delays, limits.memory), delays)
+
+
+def _meshes(limits: Reach, mesh: Uniform, *, shared: bool, rounded: bool) -> list[Any]:
+    """Different meshes for networks that look so far back, numbers (P,), and the indices of those
+    of each, see `shared_meshes`.
+    """
+    steps = np.full(np.shape(limits.trip), mesh.step or 0.0)
+    if mesh.step is None:
+        steps = _aligned(_longest(limits), limits.ticks)
+        if rounded:
+            free = ~np.any(np.isfinite(limits.ticks), axis=1)
+            octaves = np.floor(_PER_OCTAVE * np.log2(steps)) / _PER_OCTAVE
+            steps = np.where(free, 2.0**octaves, steps)
+    # nodes that reach as far back as the network looks; as many as needed if no buffer limits that
+    slots = np.ceil(limits.full / steps) + 4 if mesh.slots is None else steps * 0 + mesh.slots
+    if shared:
+        slots = 2.0 ** np.ceil(np.log2(slots))
+    kinds, kind, counts = np.unique(
+        np.column_stack([steps, slots]), axis=0, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(kind.ravel(), kind="stable")
+    return [
+        (dataclasses.replace(mesh, step=step, slots=None if math.isinf(most) else int(most)), own)
+        for (step, most), own in zip(
+            kinds.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True
+        )
+    ]
 
 
 def uniform_mesh(net: Network, mesh: Uniform | None = None) -> Uniform:
@@ -132,29 +174,16 @@ def uniform_mesh(net: Network, mesh: Uniform | None = None) -> Uniform:
     mesh = Uniform() if mesh is None else mesh
     if mesh.step is not None:
         return mesh
-    net = as_fluid(net)
-    limits = reach(net)
-    step = _aligned(_longest(limits), periods(net))
-    return dataclasses.replace(mesh, step=step, slots=mesh.slots or _slots(limits, step))
+    limits = map_tree(lambda v: np.asarray(v, float)[None], reach(as_fluid(net)))
+    return _meshes(limits, mesh, shared=False, rounded=False)[0][0]
 
 
-def shared_meshes(nets: Sequence[Network], stacked: Network, mesh: Uniform) -> list[Uniform]:
-    """A mesh for each of many networks, of one structure and `stacked`: many share one.
+def shared_meshes(stacked: Network, mesh: Uniform) -> list[tuple[Uniform, NDArray[np.int64]]]:
+    """Meshes for many networks of one structure, `stacked`, and the indices of those of each.
 
     Each step is that of the network alone, rounded down to one of four in an octave, and does not
     depend on the other networks. It is not rounded if ticks fall on nodes, or if the flows are
     self-clocked, so that jumps come back after a round trip.
     """
     limits = jax.tree.map(np.asarray, _reaches(stacked))
-    out = []
-    for k, net in enumerate(nets):
-        network_limits, step = Reach(*(value[k] for value in limits)), mesh.step
-        if step is None:
-            ticks = periods(net)
-            step = _aligned(_longest(network_limits), ticks)
-            if not ticks and net.rates != "self_clocked":
-                step = 2.0 ** (math.floor(_PER_OCTAVE * math.log2(step)) / _PER_OCTAVE)
-        slots = mesh.slots or _slots(network_limits, float(step))
-        slots = None if slots is None else power_of_two(slots)
-        out.append(dataclasses.replace(mesh, step=float(step), slots=slots))
-    return out
+    return _meshes(limits, mesh, shared=True, rounded=stacked.rates != "self_clocked")

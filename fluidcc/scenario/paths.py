@@ -305,6 +305,16 @@ def _spread(net: Network, path: str, value: Any) -> tuple[str, Any]:
     return owner, rtt + share * (value - (rtt[-1] if end == "max" else rtt[0]))
 
 
+def check_number(net: Network, path: str, value: float) -> None:
+    """Raise ValueError if the part of a network that has the number at a full path refuses another
+    one, whatever the other parts are.
+    """
+    path, value = _spread(net, path, value)
+    if found := _owner(net, path):
+        steps, field = found
+        dataclasses.replace(_walk(net, steps), **{field: value})
+
+
 def replace_unchecked(net: Network, changes: Mapping[str, Any]) -> Network:
     """A network with other numbers at full paths, which may be traced; no range is checked.
 

@@ -69,7 +69,7 @@ class Sweep(Result):
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]
-    points: tuple[Point, ...]
+    points: Sequence[Point]
     net: Network | None = dataclasses.field(default=None, repr=False)
 
     @property
@@ -85,7 +85,8 @@ class Sweep(Result):
     @property
     def failed(self) -> tuple[Point, ...]:
         """The points without a valid result."""
-        return tuple(p for p in self.points if p.message)
+        known = getattr(self.points, "failed", None)  # without making all points
+        return tuple(p for p in self.points if p.message) if known is None else known
 
     @property
     def reasons(self) -> tuple[Outcome, ...]:

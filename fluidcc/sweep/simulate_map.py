@@ -3,14 +3,13 @@ stepped together, in batches.
 """
 
 import concurrent.futures
-import dataclasses
 import functools
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fluidcc import memory
 from fluidcc.arrays import jax
@@ -18,6 +17,7 @@ from fluidcc.dde.integrate import devices_for, integrate, power_of_two
 from fluidcc.dde.uniform import Uniform
 from fluidcc.machine import threads
 from fluidcc.model.fluid import as_fluid
+from fluidcc.model.members import MemberGrid, Members
 from fluidcc.model.network_mesh import shared_meshes
 from fluidcc.model.network_system import prepared, starts, system_of
 from fluidcc.model.simulate import (
@@ -30,14 +30,15 @@ from fluidcc.model.simulate import (
     checked_times,
     report,
 )
+from fluidcc.ops import is_tracer
+from fluidcc.programs import leaves, map_tree
 from fluidcc.progress import Clock, Progress, reporting
 from fluidcc.progress import report as report_share
 from fluidcc.result import failure
-from fluidcc.scenario.network import Network
+from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.parsing import in_seconds
 from fluidcc.sweep.grid import Grid
-from fluidcc.sweep.points import evaluate_point
-from fluidcc.sweep.result import Sweep
+from fluidcc.sweep.result import Point, Sweep
 
 
 @reporting
@@ -100,18 +101,20 @@ def simulate_map(
     if not isinstance(mesh, Uniform):
         raise ValueError(f"mesh: expected Uniform, whose steps many networks share, got {mesh!r}")
     times, grid = checked_times(until, points), Grid.of(net, over)
-    begin = functools.partial(Member.of, until=until)
-    swept = [evaluate_point(net, changes, begin) for changes in grid.points()]
-    runnable = [k for k, point in enumerate(swept) if point.result is not None]
-    clock = Clock(len(grid), failed := len(grid) - len(runnable), failed)
-    if failed:
+    members, messages = [], {}
+    for part in MemberGrid(net, grid.axes, functools.partial(_prepare, until=until)).parts():
+        if isinstance(part, Members):
+            members.append(part)
+        else:
+            messages[part[0]] = part[1]
+    clock = Clock(len(grid), len(messages), len(messages))
+    if messages:
         report_share(clock.count(0, 0))
-    for j, run in simulate_batch([swept[k].result for k in runnable], until, times, mesh):
-        k = runnable[j]
-        result, message = (None, run) if isinstance(run, str) else (run, failure(run))
-        swept[k] = dataclasses.replace(swept[k], result=result, message=message)
-        report_share(clock.count(1, int(bool(message))))
-    return Sweep(grid.axes, grid.units, tuple(swept), net)
+    runs = Runs(grid, times, members, messages)
+    for launch, outcome in _run_all(list(_kinds(members)), until, times, mesh):
+        failed = runs.add(launch, outcome)
+        report_share(clock.count(len(launch.rows), failed))
+    return Sweep(grid.axes, grid.units, runs, net)
 
 
 _ON_PROCESSOR, _ON_CARD = 8, 1 << 16
@@ -123,97 +126,181 @@ _compiled: set[Hashable] = set()  # names of programs
 _reports = jax.jit(jax.vmap(report))
 
 
-class Member(NamedTuple):
-    """A network: as given, in the fluid model, and the leaves and structure of the arguments of its
-    equation.
+def _prepare(given: Network, until: float) -> tuple[Network, tuple]:
+    """A network in the form of its equation, and the courses of its calls, up to `until` [s].
+
+    Raises ValueError if the fluid model cannot simulate it.
+    """
+    net = as_fluid(given)
+    if not any(map(is_tracer, leaves(net))):
+        check_network(net)
+    return prepared(to_arrays(net), until)
+
+
+class _Kind(NamedTuple):
+    """Networks that can be stepped in one batch: their structure, their numbers (P,) in the grid,
+    and what is prepared of them, with a first axis (P,).
     """
 
-    given: Network
-    net: Network
-    leaves: list[Any]
-    structure: Any
-
-    @classmethod
-    def of(cls, given: Network, until: float) -> "Member":
-        """A network to simulate up to `until` [s].
-
-        Raises ValueError if the fluid model cannot.
-        """
-        net = as_fluid(given)
-        check_network(net)
-        numbers = jax.tree.map(lambda leaf: np.asarray(leaf, float), net)
-        leaves, structure = jax.tree.flatten(prepared(numbers, until))
-        return cls(given, net, leaves, structure)
-
-    @property
-    def kind(self) -> Any:
-        """Key shared by members that can be stepped in one batch."""
-        return self.structure, tuple(np.shape(leaf) for leaf in self.leaves)
+    key: Hashable
+    numbers: NDArray[np.int64]
+    stacked: tuple[Network, tuple]
 
     @property
     def columns(self) -> int:
         """Number of values reported at each time."""
-        classes = sum(np.size(flows.rtt) for flows in self.net.flows)
-        return len(LINK_KEYS) * len(self.net.links) + len(FLOW_KEYS) * classes
+        net = self.stacked[0]
+        classes = sum(np.shape(flows.rtt)[-1] for flows in net.flows)
+        return len(LINK_KEYS) * len(net.links) + len(FLOW_KEYS) * classes
+
+
+def _kinds(members: Sequence[Members]) -> Iterator[_Kind]:
+    """All members, those of one kind joined."""
+    groups: dict[Hashable, list[Members]] = {}
+    for own in members:
+        found, structure = jax.tree.flatten(own.stacked)
+        groups.setdefault((structure, *(v.shape[1:] for v in found)), []).append(own)
+    for key, alike in groups.items():
+        numbers, stacked = alike[0].numbers, alike[0].stacked
+        if alike[1:]:
+            numbers = np.concatenate([own.numbers for own in alike])
+            stacked = map_tree(lambda *v: np.concatenate(v), *(own.stacked for own in alike))
+        yield _Kind(key, numbers, stacked)
 
 
 class _Launch(NamedTuple):
-    """Some networks of one kind and one mesh: their numbers, and the stack that contains them."""
+    """Some networks of one kind, by their rows (L,) there, on one mesh; filled up to a size."""
 
-    kind: Hashable
-    part: list[int]
-    numbers: list[int]
+    kind: _Kind
+    rows: NDArray[np.int64]
     size: int
-    stacked: tuple[Network, tuple]
     mesh: Uniform
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Numbers of the networks in the grid."""
+        return self.kind.numbers[self.rows]
 
     @property
     def program(self) -> Hashable:
         """Key shared by launches that use one compiled program, apart from the times to report."""
-        return self.kind, self.size, self.mesh.slots, self.mesh.fused
+        return self.kind.key, self.size, self.mesh.slots, self.mesh.fused
 
 
-def simulate_batch(
-    members: Sequence[Member], until: float, times: Floats, mesh: Uniform
-) -> Iterator[tuple[int, Trajectory | str]]:
-    """The number of each member and its run at `times` up to `until` [s], or why there is none.
-
-    They are yielded as runs end. Raises ValueError if they do not fit in memory together.
+class _Block(NamedTuple):
+    """Runs of a launch, with a first axis for its networks: reports, statuses and when they ended
+    [s].
     """
+
+    launch: _Launch
+    reports: Reports
+    status: NDArray[np.int64]
+    end: Floats
+
+
+class Runs(Sequence[Point]):
+    """Points of a map in the order of the grid, as arrays; each is made when it is asked for."""
+
+    def __init__(
+        self, grid: Grid, times: Floats, members: Sequence[Members], messages: dict[int, str]
+    ) -> None:
+        self._grid, self._times, self._members = grid, times, members
+        self._messages = messages
+        self._blocks: list[_Block] = []
+        self._member, self._block = (_places(len(grid)) for _ in range(2))  # [index, row] of each
+        for index, own in enumerate(members):
+            _put(self._member, own.numbers, index)
+
+    def add(self, launch: _Launch, outcome: _Block | str) -> int:
+        """Add the runs of a launch, or why there are none; the number of those that failed."""
+        if isinstance(outcome, str):
+            self._messages |= dict.fromkeys(launch.numbers.tolist(), outcome)
+            return len(launch.rows)
+        _put(self._block, launch.numbers, len(self._blocks))
+        self._blocks.append(outcome)
+        return int(np.count_nonzero(outcome.status))
+
+    @property
+    def failed(self) -> tuple[Point, ...]:
+        """The points without a valid result."""
+        stopped = [own.launch.numbers[own.status != 0] for own in self._blocks]
+        numbers = np.unique(np.concatenate([[*self._messages], *stopped]).astype(int))
+        return tuple(self[k] for k in numbers.tolist())
+
+    def __len__(self) -> int:
+        return len(self._grid)
+
+    @overload
+    def __getitem__(self, place: int) -> Point: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Point, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Point | tuple[Point, ...]:
+        if isinstance(place, slice):
+            return tuple(self[k] for k in range(len(self))[place])
+        number = range(len(self))[place]
+        changes = self._grid.point(number)
+        if number in self._messages:
+            return Point(changes, None, self._messages[number])
+        run = self._trajectory(number)
+        return Point(changes, run, failure(run))
+
+    def _trajectory(self, number: int) -> Trajectory:
+        (index, row), (member, own) = self._block[number].tolist(), self._member[number].tolist()
+        block = self._blocks[index]
+        stacked = block.launch.kind.stacked[0]
+        net = map_tree(lambda v: v[block.launch.rows[row]], stacked)
+        reports = map_tree(lambda v: v[row], block.reports)
+        ended = (block.status[row], block.end[row])
+        return Trajectory.of(self._members[member].network(own), net, self._times, ended, reports)
+
+
+def _places(count: int) -> NDArray[np.int64]:
+    return np.full((count, 2), -1)
+
+
+def _put(places: NDArray[np.int64], numbers: NDArray[np.int64], index: int) -> None:
+    """Put the index of a part, and the row there, in the places of some points."""
+    places[numbers, 0], places[numbers, 1] = index, np.arange(len(numbers))
+
+
+def _run_all(
+    kinds: Sequence[_Kind], until: float, times: Floats, mesh: Uniform
+) -> Iterator[tuple[_Launch, _Block | str]]:
+    """Launches with the runs of their networks at `times` up to `until` [s], or why there are none.
+
+    They are yielded as they end. Raises ValueError if they do not fit in memory together.
+    """
+    count = sum(len(kind.numbers) for kind in kinds)
     memory.require(
-        8.0 * times.size * sum(member.columns for member in members),
-        f"trajectories of {len(members)} networks at {times.size} times",
+        8.0 * times.size * sum(kind.columns * len(kind.numbers) for kind in kinds),
+        f"trajectories of {count} networks at {times.size} times",
         "take fewer times (points), or a sweep in a folder",
         most=memory.host(),
     )
     count = _threads()
 
-    def run(launch: _Launch, threads: int = count) -> list[Trajectory]:
+    def run(launch: _Launch, threads: int = count) -> _Block:
         with memory.shared_by(threads):
-            runs = _run_launch(launch, until, times)
-        return [
-            Trajectory.of(members[k].given, members[k].net, times, (status, end), reports)
-            for k, (reports, status, end) in zip(launch.numbers, runs, strict=True)
-        ]
+            return _run_launch(launch, until, times)
 
-    too_large: list[_Launch] = []
-    launches = list(_launches(members, times, mesh))
+    launches = [launch for kind in kinds for launch in _launches(kind, times, mesh)]
     programs = [(launch.program, times.size) for launch in launches]
+    too_large: list[_Launch] = []
     for number, outcome in _compiling_once(programs, lambda k: run(launches[k]), count):
         launch = launches[number]
         if isinstance(outcome, memory.TooLittleMemory):
             too_large.append(launch)
-        elif isinstance(outcome, ValueError):
-            yield from ((k, str(outcome)) for k in launch.numbers)
         else:
-            yield from zip(launch.numbers, outcome, strict=True)
+            yield launch, str(outcome) if isinstance(outcome, ValueError) else outcome
     for launch in too_large:  # each network alone has the most memory
-        for place, k in zip(launch.part, launch.numbers, strict=True):
-            alone = launch._replace(part=[place], numbers=[k], size=1)
+        for row in launch.rows:
+            alone = launch._replace(rows=np.array([row]), size=1)
             try:
-                yield k, run(alone, 1)[0]
+                yield alone, run(alone, 1)
             except ValueError as error:
-                yield k, str(error)
+                yield alone, str(error)
 
 
 def _compiling_once(
@@ -255,32 +342,12 @@ def _compiling_once(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _launches(members: Sequence[Member], times: Floats, mesh: Uniform) -> Iterator[_Launch]:
-    """All networks in launches."""
-    for kind in _group_equal([member.kind for member in members]):
-        alike = [members[k] for k in kind]
-        stacked = _stack(alike)
-        meshes = shared_meshes([member.net for member in alike], stacked[0], mesh)
-        for some in _group_equal(meshes):
-            size = _at_once(len(some), alike[0].columns * times.size)
-            for first in range(0, len(some), size):
-                part = some[first : first + size]
-                numbers = [kind[k] for k in part]
-                yield _Launch(alike[0].kind, part, numbers, size, stacked, meshes[part[0]])
-
-
-def _group_equal(keys: Sequence[Hashable]) -> list[list[int]]:
-    """Indices of the keys, in groups of equal ones."""
-    groups: dict[Hashable, list[int]] = {}
-    for index, key in enumerate(keys):
-        groups.setdefault(key, []).append(index)
-    return list(groups.values())
-
-
-def _stack(members: Sequence[Member]) -> tuple[Network, tuple]:
-    """Networks of one kind and the courses of their calls, with a first axis for them."""
-    leaves = zip(*(member.leaves for member in members), strict=True)
-    return jax.tree.unflatten(members[0].structure, [np.stack(each) for each in leaves])
+def _launches(kind: _Kind, times: Floats, mesh: Uniform) -> Iterator[_Launch]:
+    """All networks of a kind in launches."""
+    for own, rows in shared_meshes(kind.stacked[0], mesh):
+        size = _at_once(len(rows), kind.columns * times.size)
+        for first in range(0, len(rows), size):
+            yield _Launch(kind, rows[first : first + size], size, own)
 
 
 def _at_once(count: int, numbers: int) -> int:
@@ -299,13 +366,14 @@ def _threads() -> int:
     return 1 if alone else threads()
 
 
-def _run_launch(launch: _Launch, until: float, times: Floats) -> list[tuple[Reports, Any, Any]]:
-    """Reports of the networks of a launch, their statuses and the times of these [s]."""
-    filled = np.resize(launch.part, launch.size)  # repeats members, so that few shapes are compiled
-    nets, courses = jax.tree.map(lambda leaf: leaf[filled], launch.stacked)
-    system = system_of(jax.tree.map(lambda leaf: leaf[0], nets))
+def _run_launch(launch: _Launch, until: float, times: Floats) -> _Block:
+    """The runs of a launch, reported at these times [s]."""
+    filled = np.resize(
+        launch.rows, launch.size
+    )  # repeats networks, so that few shapes are compiled
+    nets, courses = map_tree(lambda v: v[filled], launch.kind.stacked)
+    system = system_of(map_tree(lambda v: v[0], nets))
     y0, numbers = starts(nets, courses)
     run = integrate(system, y0, 0.0, until, numbers, mesh=launch.mesh, ts=times, batched=True)
     results = (_reports(numbers.net, run.y, run.record), run.status, run.status_time)
-    results = jax.tree.map(np.asarray, results)
-    return [jax.tree.map(lambda v, k=k: v[k], results) for k in range(len(launch.part))]
+    return _Block(launch, *jax.tree.map(lambda v: np.asarray(v)[: len(launch.rows)], results))

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import functools
+import itertools
 import os
 import subprocess
 import sys
@@ -175,6 +176,42 @@ def test_each_is_as_it_is_alone():
     assert not np.array_equal(windows[0], windows[2])
 
 
+NUMBERS = {
+    "hollot2001/slow": {
+        "link.queue.w_q": [1e-6, 1e-4], "flow.n": [40, 50, 60], "link.capacity": [3750.0, 3800.0],
+    },
+    "qazi2010/two_bmcc_router": {
+        "flows.bmcc.window.kappa_2": [0.35, 0.3], "flows.bmcc.rtt": [0.04, 0.05, 0.06],
+        "flows.ahead.n": [1.0, 2.0], "links.bottleneck.queue.t_p": [0.2, 0.1],
+    },
+}  # fmt: skip
+"""Numbers of links, of laws of queues and windows, of flows and of sources that become others."""
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_change_together(name):
+    net, run = fc.load(name), {"until": 2.0, "points": [1.0, 2.0], "mesh": fc.Uniform(1e-3)}
+    found = fc.simulate_map(net, NUMBERS[name], **run)
+    values = itertools.product(*NUMBERS[name].values())
+    expected = [dict(zip(NUMBERS[name], each, strict=True)) for each in values]
+    assert [dict(p.set) for p in found.points] == expected
+    for point in (*found.points[::5], found.points[-1]):
+        here = fc.replace(net, point.set)
+        assert point.result.net == here
+        agree(point.result, fc.simulate(here, **run), 1e-9)
+
+
+def test_wrong_numbers_fail_alone():
+    """One out of its range, and some that do not fit to another."""
+    over = {"link.queue.max_th": [400.0, 700.0, 900.0], "link.buffer": [800.0, 1000.0, -5.0, 600.0]}
+    found = fc.simulate_map(SLOW, over, until=1.0, points=[1.0])
+    expected = fc.sweep(SLOW, over, functools.partial(fc.simulate, until=1.0, points=[1.0]))
+    assert [p.message for p in found.points] == [p.message for p in expected.points]
+    assert [dict(p.set) for p in found.failed] == [dict(p.set) for p in expected.failed]
+    assert "expected less than links.bottleneck.buffer, 600.0 packet" in found.failed[-1].message
+    assert 3 < len(found.failed) < 8
+
+
 def test_structures_differ_and_single_points_fail():
     over = {"model.rates": ["ack", "self_clocked"], "flow.n": (40, -1), "flow.start": (0.0, 0.7)}
     steps = []
@@ -184,7 +221,8 @@ def test_structures_differ_and_single_points_fail():
     assert [p.set for p in found.points] == [p.set for p in expected.points]
     assert [p.message for p in found.points] == [p.message for p in expected.points]
     assert len(found.failed) == 5
-    assert [(s.done, s.failed) for s in steps] == [(5, 5), (6, 5), (7, 5), (8, 5)]
+    counts = [(s.done, s.failed) for s in steps]  # (7, 5) or (6, 5) after the first structure
+    assert counts in ([(5, 5), (6, 5), (8, 5)], [(5, 5), (7, 5), (8, 5)])
     for point, other in zip(found.points, expected.points, strict=True):
         if other.result is not None:
             agree(point.result, other.result, 2e-3)  # shorter steps
