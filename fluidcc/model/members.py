@@ -53,18 +53,18 @@ class MemberGrid:
         """All points in boxes of `together`, and the number of each that fails with its error."""
         box = self.box if box is None else box
         found = self.together(box)
-        longest = max(range(len(box)), key=lambda d: (not self._numeric(d, box), len(box[d])))
         if found is not None:
             yield found
-        elif len(box[longest]) == 1:
-            message = self._at(tuple(own[0] for own in box))
+            return
+        d = max(range(len(box)), key=lambda d: (not self._numeric(d, box), len(box[d])))
+        if len(own := box[d]) == 1:
+            message = self._at(tuple(side[0] for side in box))
             assert isinstance(message, str)
             yield int(self._numbers(box)[0]), message
-        else:
-            own = box[longest]
-            half = 1 if not self._numeric(longest, box) else len(own) // 2
-            yield from self.parts((*box[:longest], own[:half], *box[longest + 1 :]))
-            yield from self.parts((*box[:longest], own[half:], *box[longest + 1 :]))
+            return
+        size = len(own) // 2 if self._numeric(d, box) else 1
+        for first in range(0, len(own), size):
+            yield from self.parts((*box[:d], own[first : first + size], *box[d + 1 :]))
 
     def together(self, box: Box | None = None) -> Members | None:
         """The networks of a box, by default of the whole grid, if they differ in numbers alone.

@@ -1,7 +1,7 @@
 """Fluid trajectories of a network, and their result: its links and groups of flows over time."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -129,12 +129,7 @@ class Trajectory(Result):
         `ended` is the status and its time [s]; numbers after a failure are NaN.
         """
         status, end = Status(int(ended[0])), float(ended[1])
-        if status is not Status.ok:  # times that were not reached have no numbers
-            reached = times <= end * (1.0 + 1e-12)
-            reports = jax.tree.map(
-                lambda v: np.where(reached.reshape(-1, *(1,) * (v.ndim - 1)), v, np.nan), reports
-            )
-        links, flows = named(net, reports)
+        links, flows = named(net, reached(reports, times, *ended))
         breaks = np.asarray(breaks, float)
         return cls(times, links, flows, status, end, breaks[np.isfinite(breaks)], given)
 
@@ -168,23 +163,49 @@ class Trajectory(Result):
 
     def to_xarray(self) -> "xarray.Dataset":
         """The trajectory as a labelled dataset with units."""
-        data: dict[str, Any] = {}
-        for name, run in self.links.items():
-            for key in LINK_KEYS:
-                full = full_name("links", name, key)
-                data[full] = ("time", getattr(run, key), attributes("links", key))
-        coords: dict[str, Any] = {"time": ("time", self.time, about("time"))}
-        for name, run in self.flows.items():
-            dim = full_name("flows", name, "class")
-            trips = _propagation(self.net, name)
-            coords[full_name("flows", name, "propagation")] = (dim, trips, about("propagation"))
-            for key in FLOW_KEYS:
-                full = full_name("flows", name, key)
-                data[full] = (("time", dim), getattr(run, key), attributes("flows", key))
+        trips = {name: _propagation(self.net, name) for name in self.flows}
         attrs = {"title": self.net.title, "source": self.net.source, "status": self.status.name}
-        import xarray  # heavy
+        return label(self.time, self.links, self.flows, trips).assign_attrs(attrs)
 
-        return xarray.Dataset(data, coords, attrs)
+
+def label(
+    time: Floats, links: Mapping[str, LinkRun], flows: Mapping[str, FlowsRun],
+    trips: Mapping[str, Floats], over: tuple[str, ...] = (),
+) -> "xarray.Dataset":  # fmt: skip
+    """A dataset with units of a run, or of many, `over` a first dimension; `trips` has the round
+    trips (m,) of each group without queues [s].
+    """
+    data: dict[str, Any] = {}
+    for name, run in links.items():
+        for key in LINK_KEYS:
+            full = full_name("links", name, key)
+            data[full] = ((*over, "time"), getattr(run, key), attributes("links", key))
+    coords: dict[str, Any] = {"time": ("time", time, about("time"))}
+    for name, run in flows.items():
+        dim = full_name("flows", name, "class")
+        full = full_name("flows", name, "propagation")
+        coords[full] = ((*over, dim), trips[name], about("propagation"))
+        for key in FLOW_KEYS:
+            full = full_name("flows", name, key)
+            data[full] = ((*over, "time", dim), getattr(run, key), attributes("flows", key))
+    import xarray  # heavy
+
+    return xarray.Dataset(data, coords)
+
+
+def reached(reports: Reports, times: Floats, status: Any, end: Any) -> Reports:
+    """Reports of a run, or of many with a first axis for them, without numbers at times [s] that a
+    failed one, with its status and its end [s], did not reach.
+    """
+    failed, last = np.asarray(status)[..., None] != Status.ok, np.asarray(end)[..., None]
+    lacking = failed & (times > last * (1.0 + 1e-12))
+    if not np.any(lacking):
+        return reports
+
+    def blank_out(v: Any) -> Floats:
+        return np.where(lacking.reshape(*lacking.shape, *(1,) * (v.ndim - lacking.ndim)), np.nan, v)
+
+    return jax.tree.map(blank_out, reports)
 
 
 def listed_starts(net: Network) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import enum
 from collections.abc import Mapping, Sequence
@@ -51,6 +52,19 @@ class Point:
         return self.message or str(getattr(self.result, "message", ""))
 
 
+class Points(Sequence[Point]):
+    """Points that are kept as arrays, each made when it is asked for."""
+
+    @property
+    @abc.abstractmethod
+    def failed(self) -> tuple[Point, ...]:
+        """The points without a valid result, which are all that lack numbers."""
+
+    @abc.abstractmethod
+    def table(self, numbers: np.ndarray) -> xarray.Dataset:
+        """All points as one table; `numbers` (P,) are their indices in a grid."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Sweep(Result):
     """Results over a grid; `points` in the order of the grid, the last axis fastest.
@@ -69,7 +83,7 @@ class Sweep(Result):
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]
-    points: Sequence[Point]
+    points: tuple[Point, ...] | Points
     net: Network | None = dataclasses.field(default=None, repr=False)
 
     @property
@@ -85,15 +99,17 @@ class Sweep(Result):
     @property
     def failed(self) -> tuple[Point, ...]:
         """The points without a valid result."""
-        known = getattr(self.points, "failed", None)  # without making all points
-        return tuple(p for p in self.points if p.message) if known is None else known
+        if isinstance(self.points, Points):
+            return self.points.failed
+        return tuple(p for p in self.points if p.message)
 
     @property
     def reasons(self) -> tuple[Outcome, ...]:
         """The points that lack numbers, each with `set`, `status` and `message`: those that failed,
         and those without an equilibrium or without what a verb takes from it.
         """
-        outcomes = (Outcome(p.set, p.status, p.why) for p in self.points)
+        points = self.points.failed if isinstance(self.points, Points) else self.points
+        outcomes = (Outcome(p.set, p.status, p.why) for p in points)
         return tuple(found for found in outcomes if found.status in REASONED)
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,6 +129,8 @@ class Sweep(Result):
         """All points as one table; `numbers` (P,) are their indices in a grid."""
         from fluidcc.sweep.table import tabulate
 
+        if isinstance(self.points, Points):
+            return self.points.table(numbers)
         return tabulate(self.points, numbers)
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import concurrent.futures
 import functools
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,9 @@ from fluidcc.model.simulate import (
     Trajectory,
     check_network,
     checked_times,
+    label,
+    named,
+    reached,
     report,
 )
 from fluidcc.ops import is_tracer
@@ -38,7 +41,10 @@ from fluidcc.result import failure
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.parsing import in_seconds
 from fluidcc.sweep.grid import Grid
-from fluidcc.sweep.result import Point, Sweep
+from fluidcc.sweep.result import Point, Points, Sweep
+
+if TYPE_CHECKING:
+    import xarray
 
 
 @reporting
@@ -72,13 +78,13 @@ def simulate_map(
         16 % less: lengths are rounded down to four per octave, so that networks share them. Ticks
         and self-clocked flows need the exact step: then only equal steps are batched.
     progress
-        Called with a `Progress`, the finished share, as runs end; first for points that fail before
-        their runs.
+        Called with a `Progress`, the finished share, as batches of runs end; first for points that
+        fail before their runs.
 
     Returns
     -------
     Sweep
-        A `Trajectory` for each point, in the order of the grid.
+        A `Trajectory` for each point, in the order of the grid, made when it is asked for.
 
     Raises
     ------
@@ -198,7 +204,7 @@ class _Block(NamedTuple):
     end: Floats
 
 
-class Runs(Sequence[Point]):
+class Runs(Points):
     """Points of a map in the order of the grid, as arrays; each is made when it is asked for."""
 
     def __init__(
@@ -226,6 +232,31 @@ class Runs(Sequence[Point]):
         stopped = [own.launch.numbers[own.status != 0] for own in self._blocks]
         numbers = np.unique(np.concatenate([[*self._messages], *stopped]).astype(int))
         return tuple(self[k] for k in numbers.tolist())
+
+    def table(self, numbers: NDArray[np.int64]) -> "xarray.Dataset":
+        """All points as one table; `numbers` (P,) are their indices in a grid."""
+        from fluidcc.sweep.table import POINT, join, table_of, tabulate, with_outcome  # heavy
+
+        blocks: dict[int, list[_Block]] = {}  # of each kind
+        for block in self._blocks:
+            blocks.setdefault(id(block.launch.kind), []).append(block)
+        tables = []
+        for own in blocks.values():
+            kind, rows = own[0].launch.kind, np.concatenate([b.launch.rows for b in own])
+            found = map_tree(lambda *v: np.concatenate(v), *(block[1:] for block in own))
+            net = map_tree(lambda v, rows=rows: v[rows], kind.stacked[0])
+            reports = reached(found[0], self._times, *found[1:])
+            trips = {k: v.rtt for k, v in zip(net.flow_names, net.flows, strict=True)}
+            data = label(self._times, *named(net, reports), trips, (POINT,))
+            data.attrs = {"title": net.title, "source": net.source}
+            places = kind.numbers[rows]
+            points = (self[k] for k in places.tolist())
+            outcomes = ((p.status, p.why, bool(p.message)) for p in points)
+            table = table_of(data, numbers[places], (POINT,))
+            tables.append(with_outcome(table, *zip(*outcomes, strict=True)))
+        if lost := list(self._messages):
+            tables.append(tabulate([self[k] for k in lost], numbers[lost]))
+        return join(tables)
 
     def __len__(self) -> int:
         return len(self._grid)
