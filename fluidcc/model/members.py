@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fluidcc.arrays import jax
 from fluidcc.ops import is_tracer
+from fluidcc.programs import map_tree
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.paths import check_number, full_path, replace, replace_unchecked
 
@@ -100,10 +101,13 @@ class MemberGrid:
             stacked = self._stack(first, values, int(np.prod(shape)))
         except Exception:  # one by one, so that what is wrong at one point ends no others
             return None
-        rows = (int(np.ravel_multi_index(corner, shape)) for corner in corners)
-        if not all(_same(stacked, row, own) for row, (_, own) in zip(rows, trials, strict=True)):
-            return None
-        return Members(self._numbers(box), first, values, stacked)
+        found = Members(self._numbers(box), first, values, stacked)
+        for corner, trial in zip(corners, trials, strict=True):
+            row = int(np.ravel_multi_index(corner, shape))
+            prepared = map_tree(lambda v, row=row: v[row], stacked)
+            if not _agree((found.network(row), prepared), trial):
+                return None
+        return found
 
     def _stack(self, first: Network, values: Mapping[str, Any], count: int) -> Any:
         """What is prepared of so many networks, from the first and the values of the others."""
@@ -157,10 +161,10 @@ def _ends(side: Sequence[Any]) -> list[int]:
     return list(dict.fromkeys(ends))
 
 
-def _same(stacked: Any, row: int, tree: Any) -> bool:
-    """Whether a row of a stack has the structure and, to rounding, the numbers of a tree."""
-    (many, structure), (own, expected) = jax.tree.flatten(stacked), jax.tree.flatten(tree)
-    if structure != expected or [v.shape[1:] for v in many] != list(map(np.shape, own)):
+def _agree(tree: Any, other: Any) -> bool:
+    """Whether two trees have one structure and, to rounding, the same numbers."""
+    (own, structure), (others, expected) = jax.tree.flatten(tree), jax.tree.flatten(other)
+    if structure != expected or list(map(np.shape, own)) != list(map(np.shape, others)):
         return False
-    a, b = (np.concatenate([np.ravel(v) for v in each]) for each in ([v[row] for v in many], own))
+    a, b = (np.concatenate([np.ravel(v) for v in each]) for each in (own, others))
     return np.allclose(a, b, rtol=_ROUNDING, atol=0.0, equal_nan=True)

@@ -15,7 +15,7 @@ from fluidcc.programs import leaves
 from fluidcc.scenario import parsing
 from fluidcc.scenario.build import build
 from fluidcc.scenario.keys import spelling_of
-from fluidcc.scenario.network import Flows, Network, require_network
+from fluidcc.scenario.network import OF_QUEUES, Flows, Network, require_network
 from fluidcc.scenario.reader import Laws, got
 from fluidcc.scenario.sender import KINDS, NAMED, SenderOptions, default_reaction
 from fluidcc.scenario.tables import Tables, laws_of, reaction_table, tables
@@ -315,12 +315,22 @@ def check_number(net: Network, path: str, value: float) -> None:
         dataclasses.replace(_walk(net, steps), **{field: value})
 
 
+def _lent(net: Network, path: str) -> Iterator[str]:
+    """Full paths of a number of a transmitter in the queues beside its own."""
+    kind, name, *inner = path.split(".")
+    if kind == "links" and len(inner) == 1 and inner[0] not in OF_QUEUES:
+        for other, link in zip(net.link_names, net.links, strict=True):
+            if link.beside is not None and net.link_names[link.beside] == name:
+                yield f"links.{other}.{inner[0]}"
+
+
 def replace_unchecked(net: Network, changes: Mapping[str, Any]) -> Network:
     """A network with other numbers at full paths, which may be traced; no range is checked.
 
     Raises ScenarioError if a path is not that of a number of this network.
     """
-    for path, value in changes.items():
+    both = ((own, value) for path, value in changes.items() for own in (path, *_lent(net, path)))
+    for path, value in both:
         path, value = _spread(net, path, value)
         found = _owner(net, path)
         if found is None:

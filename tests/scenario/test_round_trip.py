@@ -315,6 +315,16 @@ def test_wrong_paths_are_told_with_the_nearest(path, close):
     assert close in error.value.faults[0].nearest
 
 
+@pytest.mark.parametrize("key", ["capacity", "delay", "packet_size"])
+def test_traced_numbers_of_a_transmitter_go_to_both_its_queues(key):
+    net, path = load("prague2024/dualpi2"), f"links.classic.{key}"
+    value = 0.9 * number_at(net, path)
+    traced = jax.jit(lambda x: replace(net, {path: x}))(value)
+    expected = replace(net, {path: value})
+    for one, other in zip(traced.links, expected.links, strict=True):
+        assert float(getattr(one, key)) == getattr(other, key) == pytest.approx(value)
+
+
 def test_traced_values_go_to_their_place():
     def capacity_and_flows(c, n):
         net = replace(NET, {"links.near.capacity": c, "flows.mod.n": n})
