@@ -182,7 +182,7 @@ class Graph:
             self._owners = np.concatenate([self._owners, np.zeros_like(self._owners)])
         self._owners[node.start : self.total] = node.index
         if kind in _LOOPED:
-            self.operations += self.weight * max(size, node.turns)
+            self.operations += self.weight * (1 if node.turns else size)
         if self.operations > self.most:
             raise ValueError(
                 f"a fused kernel has up to {self.most} operations, and this would have more: "
