@@ -418,7 +418,7 @@ class Emitter:
             for part, dtype in zip(node.inputs, [*self._types(node), None], strict=False):
                 if dtype is not None and np.all(part == part[0]):
                     self.text(int(part[0]), dtype)
-        i = writer.name("i")
+        i = writer.name("k")
         writer.write("ONE_BY_ONE")
         with self.block(f"for (int {i} = 0; {i} < {nodes[0].turns}; ++{i})"):
             local: dict[int, str] = {}
@@ -505,7 +505,7 @@ class Emitter:
                 for k, number in enumerate(part.tolist(), start=at):
                     self.writer.write(store(str(k), self.text(number, dtype)))
             else:
-                i = self.writer.name("i")
+                i = self.writer.name("k")
                 if np.all(part == part[0]):
                     self.text(int(part[0]), dtype)
                 self.writer.write("ONE_BY_ONE")
@@ -577,7 +577,7 @@ class Emitter:
         if region.kind == "while":
             self._write_while(region)
             return
-        i = writer.name("i")
+        i = writer.name("k")
         assert region.counter is not None
         writer.write("ONE_BY_ONE")
         with self.block(f"for (int {i} = 0; {i} < {region.turns}; ++{i})"):

@@ -180,7 +180,7 @@ class _Kernel:
             return convert.format(name, type=kind)
 
         if node.size > self.graph.unrolled:
-            array, i = writer.variable(node.dtype, node.size), writer.name("i")
+            array, i = writer.variable(node.dtype, node.size), writer.name("k")
             with writer.block(f"for (int {i} = 0; {i} < {node.size}; ++{i})"):
                 writer.write(f"{array}[{i}] = {number(i)};")
             self.emitter.bind(node, array)

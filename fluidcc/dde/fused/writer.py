@@ -347,7 +347,7 @@ class Writer:
     def name(self, stem: str) -> str:
         """A new name."""
         self._names += 1
-        return f"{stem}_{self._names}"  # i32 is a type
+        return f"{stem}{self._names}"
 
     def constant(self, kind: str, expression: str) -> str:
         """Name of a C constant with the value of an expression."""
