@@ -130,8 +130,13 @@ def argument(word: str, own: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in meaning if name in own) or nearest(folded, own, 1, least=0.75)
 
 
+_HELD = "other processes may hold memory of the device: end them, or ask for less at once"
+
+
 def answers(function: Callable[P, T]) -> Callable[P, T]:
-    """Answer a call that does not fit a function with the arguments that it takes."""
+    """Answer a call that does not fit a function with the arguments that it takes, and a device
+    without memory left with advice.
+    """
 
     @functools.wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
@@ -141,6 +146,11 @@ def answers(function: Callable[P, T]) -> Callable[P, T]:
             if fault := misuse(function, args, options):
                 raise TypeError(str(fault)) from None
             raise
+        except RuntimeError as error:  # JAX has no class for it
+            code, _, why = str(error).partition("\n")[0].partition(": ")
+            if code != "RESOURCE_EXHAUSTED":
+                raise
+            raise MemoryError(f"{why.rstrip('.')}; {_HELD}") from None
 
     return call
 

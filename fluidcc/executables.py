@@ -31,7 +31,6 @@ _MOST = 256  # structures of arguments of one function, whose executables a proc
 _MOST_FILES = 1000  # of executables, of 0.1 to 3 MB each
 _ENDING = ".program"
 _LAPACK = b"lapack_"  # begins the names of its functions in a program
-_HELD = "other processes may hold memory of the device: end them, or ask for less at once"
 # XLA's newer emitters of fused loops for processors: programs are as fast without, and compile in
 # two thirds of the time
 _EMITTERS = "xla_cpu_use_fusion_emitters"
@@ -40,10 +39,7 @@ _EMITTERS = "xla_cpu_use_fusion_emitters"
 def compile_once(
     function: Callable[..., Any] | None = None, *, static_argnames: str | tuple[str, ...] = ()
 ) -> Any:
-    """`jax.jit`, whose executables for the device that JAX chooses are kept on disk.
-
-    Calls raise MemoryError, with advice, if the device has too little memory left.
-    """
+    """`jax.jit`, whose executables for the device that JAX chooses are kept on disk."""
     if function is None:
         return functools.partial(compile_once, static_argnames=static_argnames)
     static = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
@@ -70,19 +66,9 @@ def compile_once(
         options = tuple((name, given.pop(name, usual[name])) for name in static)
         numbers, tree = jax.tree.flatten(given)
         chosen: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
-        if any(isinstance(n, Tracer) for n in numbers):
+        if chosen is not None or any(isinstance(n, Tracer) or _is_elsewhere(n) for n in numbers):
             return jitted(*args, **named)
-        try:
-            if chosen is not None or any(map(_is_elsewhere, numbers)):
-                found = jitted(*args, **named)
-            else:
-                found = program(tree, tuple(map(_kind, numbers)), options)(**given)
-            return jax.block_until_ready(found)  # a lack of memory shows here, not when it is read
-        except jax.errors.JaxRuntimeError as error:
-            code, _, why = str(error).partition("\n")[0].partition(": ")
-            if code != "RESOURCE_EXHAUSTED":
-                raise
-            raise MemoryError(f"{why.rstrip('.')}; {_HELD}") from None
+        return program(tree, tuple(map(_kind, numbers)), options)(**given)
 
     vars(call)["lower"] = jitted.lower
     return call

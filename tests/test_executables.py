@@ -125,20 +125,18 @@ def test_code_of_a_law_file_that_has_changed_is_not_used(tmp_path):
 FULL = """
 import resource
 from pathlib import Path
-import numpy as np
 import fluidcc as fc
 
-def solve(slots):
-    fc.solve_dde(
-        lambda t, y, z, p: -z[0], lambda t, p: 1.0, 0.0, 0.5 * slots, lags=[lambda t, y, p: 1.0],
-        params=np.ones(8), ts=[0.5 * slots], mesh=fc.Uniform(0.5, slots=slots), batched=True,
-    )
+net = fc.load("hollot2001/slow")
 
-solve(1024)
+def run(slots):
+    fc.simulate(net, until=1e-3 * slots, mesh=fc.Uniform(1e-3, slots=slots))
+
+run(1024)
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**28,) * 2)
 try:
-    solve(2**25)
+    run(2**24)
 except MemoryError as error:
     print(error)
 """

@@ -327,9 +327,12 @@ def _two_of_each(name: str, *, alike: bool, **choices: str) -> fc.Network:
 )
 def test_groups_that_differ_in_numbers_alone_run_as_others_do(name, delay):
     runs = [
-        fc.simulate(_two_of_each(name, alike=alike, delay=delay), until=3.0, points=range(4))
+        fc.simulate(
+            _two_of_each(name, alike=alike, delay=delay), until=3.0, points=range(4),
+            mesh=fc.Uniform(),
+        )
         for alike in (True, False)
-    ]
+    ]  # fmt: skip
     for own, other in zip(*(run.flows.values() for run in runs), strict=True):
         np.testing.assert_allclose(own.window, other.window, rtol=1e-9)
         np.testing.assert_allclose(own.rate, other.rate, rtol=1e-9, atol=1e-9)
