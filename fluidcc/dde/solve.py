@@ -15,6 +15,7 @@ from fluidcc.dde.equation import Modes, Sampled
 from fluidcc.dde.integrate import AbstractMesh, Status, check_mesh, integrate, known, number
 from fluidcc.dde.located import Located
 from fluidcc.dde.system import shapes_of, unraveler
+from fluidcc.errors import answers
 from fluidcc.quantities import about
 from fluidcc.result import Result, plain
 
@@ -102,6 +103,7 @@ class Solution(Result, eqx.Module):
         return f"Solution(status={names}, t={self.t.shape}, y={shapes})"
 
 
+@answers
 def solve_dde(
     field: Callable[..., Any],
     history: Callable[..., Any],
@@ -206,6 +208,8 @@ def solve_dde(
         jump=jump,
         batched=batched,
     )
+    if known(path.status):
+        jax.block_until_ready(path.y)  # a lack of memory shows here, not as numbers are read
     unravel = unraveler(shapes_of(start))
     tree = unravel
     for _ in range(path.y.ndim - 1):
