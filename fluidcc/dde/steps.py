@@ -66,7 +66,7 @@ def _(size: int, batched: Any, step: Array, slope: Array) -> tuple[Parts, tuple[
     return parts, (True,) * len(parts)
 
 
-def _get(array: Array, index: Array) -> Array:
+def get(array: Array, index: Array) -> Array:
     """Entries of an array, without clamps."""
     return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
@@ -96,13 +96,13 @@ class Ring(NamedTuple):
 
     def rows(self, node: Array) -> Array:
         """The rows (..., 2 U) of nodes of any shape."""
-        return _get(self.table, self._place(node))
+        return get(self.table, self._place(node))
 
     def numbers(self, node: Array, column: Array) -> tuple[Array, Array]:
         """Values, and step times slopes, of one column at each node."""
         at = self._place(node) * (2 * self.width) + column
         flat = self.table.reshape(-1)
-        return _get(flat, at), _get(flat, at + self.width)
+        return get(flat, at), get(flat, at + self.width)
 
 
 def write_rows(table: Array, node: Array, rows: Array) -> Array:

@@ -28,11 +28,12 @@ def joined(net: Network) -> Network:
     """The network with one group for all that are `alike`; its numbers have the shape (m,), those
     of reverse delays (links, m).
     """
-    groups = [[net.flows[i] for i in each] for each in alike(net)]
+    groups = alike(net)
     if len(groups) == len(net.flows):
         return net
-    flows = tuple(_as_one(each, link_delays(net)) for each in groups)
-    names = tuple(net.flow_names[each[0]] for each in alike(net))
+    delays = link_delays(net)
+    flows = tuple(_as_one([net.flows[i] for i in each], delays) for each in groups)
+    names = tuple(net.flow_names[each[0]] for each in groups)
     return unchecked(net, flows=flows, flow_names=names)
 
 

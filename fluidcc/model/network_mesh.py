@@ -150,7 +150,9 @@ def _meshes(limits: Reach, mesh: Uniform, *, shared: bool, rounded: bool) -> lis
             octaves = np.floor(_PER_OCTAVE * np.log2(steps)) / _PER_OCTAVE
             steps = np.where(free, 2.0**octaves, steps)
     # nodes that reach as far back as the network looks; as many as needed if no buffer limits that
-    slots = np.ceil(limits.full / steps) + 4 if mesh.slots is None else steps * 0 + mesh.slots
+    slots = (
+        np.ceil(limits.full / steps) + 4 if mesh.slots is None else np.full_like(steps, mesh.slots)
+    )
     if shared:
         slots = 2.0 ** np.ceil(np.log2(slots))
     kinds, kind, counts = np.unique(

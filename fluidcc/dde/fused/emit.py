@@ -130,11 +130,9 @@ class Emitter:
 
     def compute(self, *targets: Ids) -> None:
         """Write what computes numbers, unless that has been done in this block or one around it."""
-        graph = self.graph
-        wanted = np.concatenate([np.ravel(t) for t in (*targets, np.zeros(0, np.int64))])
-        needed, need = graph.needed(wanted, self._is_known)
+        needed, need = self.graph.needed(targets, self._is_known)
         order, loops = self._order(needed)
-        self._write(order, loops, need, wanted)
+        self._write(order, loops, need, self.graph.owners(*targets))
 
     def _order(self, needed: list[Node]) -> tuple[list[list[Node]], dict[int, int]]:
         """Nodes by loop, in an order in which all can be computed; the loop of each node."""
@@ -248,12 +246,16 @@ class Emitter:
     # statements
 
     def _write(
-        self, order: list[list[Node]], loops: dict[int, int], need: np.ndarray, wanted: Ids
+        self,
+        order: list[list[Node]],
+        loops: dict[int, int],
+        need: np.ndarray,
+        wanted: Iterable[Node],
     ) -> None:
         graph = self.graph
         parked = self._park(order) if self.reload else set()
         last_use: dict[int, int] = {}
-        kept: set[int] = {node.index for node in graph.owners(wanted)}
+        kept: set[int] = {node.index for node in wanted}
         stored = set(kept)
         for position, nodes in enumerate(order):
             inside = {node.index for node in nodes}

@@ -34,9 +34,8 @@ class Evaluation:
 
     def numbers(self, targets: Sequence[Ids], dtypes: Sequence[Any]) -> list[Numbers]:
         """The numbers of each target, which have a type."""
-        wanted = np.concatenate([np.ravel(t) for t in (*targets, np.zeros(0, np.int64))])
         is_known = lambda _, numbers: all(k in self._known for k in numbers.tolist())  # noqa: E731
-        needed, need = self.graph.needed(wanted, is_known)
+        needed, need = self.graph.needed(targets, is_known)
         for node in needed:
             if node.kind == "region":
                 self._enter(node)

@@ -137,17 +137,17 @@ class Graph:
         return [node.detail[0]] if node.kind == "out" else self.owners(*node.inputs)
 
     def needed(
-        self, wanted: Ids, is_known: Callable[[Node, Ids], bool]
+        self, targets: Sequence[Ids], is_known: Callable[[Node, Ids], bool]
     ) -> tuple[list[Node], np.ndarray]:
-        """The nodes that have to be evaluated for numbers, in order, and of all numbers whether
+        """The nodes that have to be evaluated for targets, in order, and of all numbers whether
         they are needed; `is_known` says if numbers of a node are there.
         """
-        wanted = np.unique(wanted[wanted >= 0])
         need = np.zeros(self.total, bool)
-        need[wanted] = True
+        for target in targets:
+            need[target[target >= 0]] = True
         regions: set[int] = set()
         needed: list[Node] = []
-        last = max((n.index for n in self.owners(wanted)), default=-1)
+        last = max((n.index for n in self.owners(*targets)), default=-1)
         for node in self.nodes[last::-1] if last >= 0 else []:
             numbers = np.flatnonzero(need[node.start : node.start + node.size])
             if not numbers.size and node.index not in regions:

@@ -18,7 +18,7 @@ from fluidcc.dde.fused.evaluate import Evaluation, Numbers, choose
 from fluidcc.dde.fused.graph import Graph, Memory
 from fluidcc.dde.fused.lower import lower
 from fluidcc.dde.integrate import one_of
-from fluidcc.dde.steps import Clock, Saved
+from fluidcc.dde.steps import Clock, Saved, get
 from fluidcc.dde.system import Args, System, size_of
 
 MOST_OPERATIONS = 20_000
@@ -48,8 +48,7 @@ class _Steps:
 
         def read(index: Array, offset: int, row: bool) -> Array:
             del row
-            at = (index + offset) * self.lanes + lane
-            return flat.at[at].get(mode="promise_in_bounds", wrap_negative_indices=False)
+            return get(flat, (index + offset) * self.lanes + lane)
 
         operands: list[Any] = []
         for numbers, v in zip([*self.arguments, None, *own], jaxpr.jaxpr.invars, strict=True):
@@ -73,7 +72,7 @@ def integrate(
     args: Args,
     slots: int,
     batched: bool,
-    turns: int = 1,
+    turns: int,
 ) -> Saved:
     """As the loop of `uniform`, but the host looks after `turns` steps whether more are to come.
 

@@ -345,7 +345,7 @@ class Writer:
         self.lines.append("    " * (len(self._scopes) - 1) + line)
 
     def name(self, stem: str) -> str:
-        """A new name."""
+        """A new name, by a stem that begins no type in C, as i32."""
         self._names += 1
         return f"{stem}{self._names}"
 
