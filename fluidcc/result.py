@@ -290,7 +290,7 @@ def plain(value: Any) -> Any:
         return {str(k): plain(v) for k, v in value.items()}
     if hasattr(value, "tolist"):  # of NumPy or JAX
         return plain(value.tolist())
-    if isinstance(value, list | tuple | range):
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(v) for v in value]
     if isinstance(value, complex):
         return [plain(value.real), plain(value.imag)]

@@ -32,7 +32,8 @@ from fluidcc.memory import in_place
 _SEEDS = 4
 _TILE = 256  # points that share the seeds of one
 _TILES = 64  # that share them at first
-_LANES = 1024  # systems of a few classes in one batch
+_LANES = 1024, 4096  # systems of a few classes in one batch: least and most
+_BATCHES = 16  # of a map that is neither small nor large
 _MATRICES = 8  # in one call of the eigenvalue solver
 _ORDERS = (12, 24)
 _PASSES = 4  # from neighbours
@@ -107,7 +108,8 @@ def _continue_roots(systems: Linear, places: Array, out: ManyRoots) -> Array:
     seeds = _first_seeds(systems, places)
     left, roots = np.arange(len(places)), np.empty_like(seeds)
     for _ in range(_PASSES):
-        found = judged(systems[left], seeds, near=False)
+        own = systems if len(left) == len(places) else systems[left]
+        found = judged(own, seeds, near=False)
         sound = found.agree & (np.real(found.roots[0]) > found.line)
         _record(out, left, found, sound, "neighbour")
         roots[:, left] = found.roots
@@ -176,11 +178,13 @@ def judged(systems: Linear, seeds: Array, *, near: bool) -> Judged:
         expected = np.sum(number * (real > line), axis=0)
         clear = np.all(np.isnan(real) | (np.abs(real) > CRITICAL * np.abs(roots)), axis=0)
         found = counts(characteristic, np.arange(len(line)), line, nodes=BRIEF)
-        agree = clear & np.array([c.number == e for c, e in zip(found, expected, strict=True)])
+        agree = clear & (found.number == expected)
         return Judged(roots, np.sum(number * (real > 0), axis=0), line, agree)
 
     classes = len(np.unique(systems.output_owner))
-    parts = in_threads(block, len(systems.A), max(1, _LANES // classes))
+    count = len(systems.A)
+    lanes = min(max(count // _BATCHES, _LANES[0]), _LANES[1])
+    parts = in_threads(block, count, max(1, lanes // classes))
     if not parts:
         return Judged(seeds, np.zeros(0, int), np.zeros(0), np.zeros(0, bool))
     return Judged(*(np.concatenate(p, axis=-1) for p in zip(*parts, strict=True)))

@@ -26,9 +26,9 @@ DEEPEST = 3.0  # decay over the longest lag down to which completeness is proven
 CRITICAL = 1e-9  # relative distance from the imaginary axis that counts as none
 
 
-def critical(root: complex) -> bool:
-    """Whether a root lies on the imaginary axis within rounding."""
-    return abs(root.real) <= CRITICAL * abs(root)
+def critical(root: Any) -> Any:
+    """Whether a root (elementwise) lies on the imaginary axis within rounding."""
+    return abs(np.real(root)) <= CRITICAL * abs(root)
 
 
 @dataclasses.dataclass(frozen=True)

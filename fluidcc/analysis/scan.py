@@ -232,8 +232,8 @@ def count_together(spots: Sequence[Spot]) -> None:
     for own in alike.values():
         characteristic = Characteristic(Linear.stack([spot.linear for spot in own]))
         found = counts(characteristic, np.arange(len(own)), np.zeros(len(own)))
-        for spot, count in zip(own, found, strict=True):
-            vars(spot)["counted"] = count
+        for k, spot in enumerate(own):
+            vars(spot)["counted"] = found.of(k)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,14 +4,15 @@ values of its parameters, computed in lanes.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fluidcc import memory
 from fluidcc.analysis.balance import holds
 from fluidcc.analysis.batch import filled, in_threads, many_roots
 from fluidcc.analysis.equilibrium import Equilibrium, Searches, conclude, equilibrium, search
@@ -41,8 +42,9 @@ from fluidcc.programs import compiling, map_tree
 from fluidcc.progress import report, reporting
 from fluidcc.quantities import about, about_parameter, attributes, full_name
 from fluidcc.result import REASONED, Result
+from fluidcc.scenario.grid import Grid, GridPoints
 from fluidcc.scenario.network import Network, to_arrays
-from fluidcc.scenario.paths import axes_of, replace
+from fluidcc.scenario.paths import replace
 from fluidcc.scenario.reader import Outcome
 
 if TYPE_CHECKING:
@@ -72,6 +74,50 @@ class MapPoint:
         return Outcome(self.set, self.status, self.message).describe()
 
 
+class MapPoints(GridPoints[MapPoint]):
+    """Points of a map in the order of the grid, as arrays.
+
+    `columns` has the fields of `MapPoint` (P,), -1 or NaN where one is None; `queues` (P,) [packet]
+    by the name of the link, NaN where there is none.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        super().__init__(grid)
+        count, unknown = len(grid), complex(np.nan, np.nan)
+        self.columns: dict[str, Array] = {
+            "status": np.full(count, "failed", object), "message": np.full(count, "", object),
+            "stable": np.full(count, -1), "unstable": np.full(count, -1),
+            "certified": np.zeros(count, bool), "rightmost": np.full(count, unknown),
+            "proven": np.zeros(count, bool),
+        }  # fmt: skip
+        self.queues: dict[str, Array] = {}
+
+    def put(self, numbers: Any, queues: Mapping[str, Any], **columns: Any) -> None:
+        """Put what is known of some points, by their numbers."""
+        for name, values in columns.items():
+            self.columns[name][numbers] = values
+        for name, values in queues.items():
+            self.queues.setdefault(name, np.full(len(self), np.nan))[numbers] = values
+
+    def put_point(self, number: int, point: MapPoint) -> None:
+        """Put one point."""
+        known = {name: getattr(point, name) for name in self.columns}
+        self.put(number, point.queues, **{k: v for k, v in known.items() if v is not None})
+
+    def at(self, number: int) -> MapPoint:
+        """The point of this number."""
+        own: dict[str, Any] = {name: v[number] for name, v in self.columns.items()}
+        failed, stable, unstable = own["status"] == "failed", own["stable"], own["unstable"]
+        queues = {} if failed else {name: float(v[number]) for name, v in self.queues.items()}
+        return MapPoint(
+            self.grid.point(number), own["status"], own["message"],
+            stable=None if stable < 0 else bool(stable),
+            unstable=None if unstable < 0 else int(unstable), certified=bool(own["certified"]),
+            rightmost=None if np.isnan(own["rightmost"]) else complex(own["rightmost"]),
+            proven=bool(own["proven"]), queues=queues,
+        )  # fmt: skip
+
+
 @dataclasses.dataclass(frozen=True)
 class StabilityMap(Result):
     """Verdicts over a grid of parameters; `points` in the order of the grid, the last axis fastest.
@@ -93,21 +139,24 @@ class StabilityMap(Result):
 
     axes: Mapping[str, tuple]
     units: Mapping[str, str]
-    points: tuple[MapPoint, ...]
+    points: MapPoints
     batched: int
     net: Network | None = dataclasses.field(default=None, repr=False)
 
     @property
     def failed(self) -> tuple[MapPoint, ...]:
         """The points at which there is no such network."""
-        return tuple(p for p in self.points if p.status == "failed")
+        return self._with("failed")
 
     @property
     def reasons(self) -> tuple[Outcome, ...]:
         """The points that lack numbers, each with `set`, `status` and `message`."""
-        return tuple(
-            Outcome(p.set, p.status, p.message) for p in self.points if p.status in REASONED
-        )
+        return tuple(Outcome(p.set, p.status, p.message) for p in self._with(*REASONED))
+
+    def _with(self, *statuses: str) -> tuple[MapPoint, ...]:
+        """The points with one of these statuses."""
+        found = np.isin(self.points.columns["status"].astype(str), statuses)
+        return tuple(map(self.points.at, np.flatnonzero(found).tolist()))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -115,10 +164,12 @@ class StabilityMap(Result):
         return tuple(len(values) for values in self.axes.values())
 
     def grid(self, name: str) -> Array:
-        """A field of all points over the axes; NaN or -1 where it is unknown."""
-        values = [getattr(p, name) for p in self.points]
-        blank = {"stable": -1, "unstable": -1, "rightmost": complex(np.nan, np.nan)}.get(name)
-        return np.array([blank if v is None else v for v in values]).reshape(self.shape)
+        """A field of all points over the axes; NaN or -1 where it is unknown.
+
+        Raises KeyError for a name that no column has.
+        """
+        column = self.points.columns[name]
+        return (column.astype(str) if column.dtype == object else column).reshape(self.shape)
 
     def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays over the axes."""
@@ -133,11 +184,9 @@ class StabilityMap(Result):
             "failed": (self.grid("status") == "failed").astype(np.int8),
         }  # fmt: skip
         variables: dict[Any, Any] = {k: (dims, v, about(k)) for k, v in columns.items()}
-        for name in dict.fromkeys(name for p in self.points for name in p.queues):
-            queue = [p.queues.get(name, np.nan) for p in self.points]
-            shaped = np.reshape(queue, self.shape)
+        for name, queue in self.points.queues.items():
             full = full_name("links", name, "queue")
-            variables[full] = (dims, shaped, attributes("links", "queue"))
+            variables[full] = (dims, queue.reshape(self.shape), attributes("links", "queue"))
         coords = {a: (a, list(v), about_parameter(a, self.units[a])) for a, v in self.axes.items()}
         return xr.Dataset(variables, coords=coords)
 
@@ -145,8 +194,8 @@ class StabilityMap(Result):
         stable, words = self.grid("stable"), []
         for value, word in ((1, "stable"), (0, "unstable"), (-1, "undetermined")):
             words.append(f"{int(np.sum(stable == value))} {word}")
-        names, counts = np.unique(self.grid("status"), return_counts=True)
-        statuses = ", ".join(f"{c} {n}" for n, c in zip(names, counts, strict=True))
+        counts = sorted(collections.Counter(self.points.columns["status"].tolist()).items())
+        statuses = ", ".join(f"{count} {name}" for name, count in counts)
         sizes = " x ".join(map(str, self.shape))
         lines = [
             f"StabilityMap over {', '.join(self.axes)}, {sizes} points: {', '.join(words)}",
@@ -200,39 +249,40 @@ def stability_map(
     >>> [point.unstable for point in found.points]
     [0, 2]
     """
-    axes, units = axes_of(net, over)
-    grid = [dict(zip(axes, v, strict=True)) for v in itertools.product(*axes.values())]
-    points, batched = [], 0
-    for numbers, found, searches in _batches(net, axes, grid):
-        batched += len(found)
-        for i in numbers:
-            ends = () if i in found else map_tree(lambda v, i=i: v[i], searches)
-            points.append(found[i] if i in found else _solve_point(net, grid[i], ends))
+    grid = Grid.of(net, over)
+    points, batched = MapPoints(grid), 0
+    for numbers, known, searches in _batches(net, points):
+        batched += len(known)
+        report((numbers.start + len(known)) / len(grid))
+        left = np.ones(len(numbers), bool)
+        left[known - numbers.start] = False
+        for i in (numbers.start + np.flatnonzero(left)).tolist():
+            ends = map_tree(lambda v, i=i: v[i], searches)
+            points.put_point(i, _solve_point(net, grid.point(i), ends))
             report((i + 1) / len(grid))
-    return StabilityMap(axes, units, tuple(points), batched, net)
+    return StabilityMap(grid.axes, grid.units, points, batched, net)
 
 
-def _batches(
-    net: Network, axes: Mapping[str, tuple], grid: list[dict[str, Any]]
-) -> Iterator[tuple[range, dict[int, MapPoint], Searches]]:
-    """Points of the grid in turn: their numbers, those that are known together, and the ends of the
-    searches at all points, if they are known.
+def _batches(net: Network, points: MapPoints) -> Iterator[tuple[range, Array, Searches]]:
+    """Points of the grid in turn: their numbers, those that were put as they are known together,
+    and the ends of the searches at all points, if they are known.
     """
-    if net.closure == "population":
-        for first in range(0, len(grid), MOST_TOGETHER):
-            numbers = range(first, min(first + MOST_TOGETHER, len(grid)))
-            try:
-                rests = equilibria_together(net, [grid[i] for i in numbers])
-                answers = answer_together(rests)
-                found = {
-                    first + k: _judge(grid[first + k], rest, answers.get(k))
-                    for k, rest in rests.items()
-                }
-            except Exception:  # one by one, so that what is wrong at one ends no others
-                found = {}
-            yield numbers, found, ()
-    else:
-        yield range(len(grid)), *_solve_batch(net, axes, grid)
+    count = len(points)
+    if net.closure != "population":
+        yield range(count), *_solve_batch(net, points)
+        return
+    for first in range(0, count, MOST_TOGETHER):
+        numbers = range(first, min(first + MOST_TOGETHER, count))
+        changes = [points.grid.point(i) for i in numbers]
+        try:
+            rests = equilibria_together(net, changes)
+            answers = answer_together(rests)
+            found = {k: _judge(changes[k], rest, answers.get(k)) for k, rest in rests.items()}
+        except Exception:  # one by one, so that what is wrong at one ends no others
+            found = {}
+        for k, point in found.items():
+            points.put_point(first + k, point)
+        yield numbers, first + np.array([*found], int), ()
 
 
 def _judge(
@@ -245,34 +295,28 @@ def _judge(
     return MapPoint(changes, rest.status, message, stable, unstable, queues=queues)
 
 
-def _solve_batch(
-    net: Network, axes: Mapping[str, tuple], grid: list[dict[str, Any]]
-) -> tuple[dict[int, MapPoint], Searches]:
-    """The points with a smooth equilibrium, by their number in the grid, and the ends of the
-    searches at all points.
+def _solve_batch(net: Network, points: MapPoints) -> tuple[Array, Searches]:
+    """Put the points with a smooth equilibrium; their numbers, and the ends of the searches at all
+    points.
     """
-    members = MemberGrid(net, axes, to_arrays).together() if _batchable(net) else None
+    grid = points.grid
+    members = MemberGrid(net, grid.axes, to_arrays).together() if _batchable(net) else None
     if members is None:
-        return {}, ()
+        return np.zeros(0, int), ()
     rests, searches = at_rest(members.stacked)
-    shape = [len(values) for values in axes.values()]
-    out = {}
     chosen = np.flatnonzero(rests.smooth)
     names = as_fluid(net).link_names
-    for own, systems in families(rests, chosen, lambda i: replace(net, grid[i])):
-        places = np.stack(np.unravel_index(own, shape), axis=1)
+    for own, systems in families(rests, chosen, lambda i: replace(net, grid.point(i))):
+        places = np.stack(np.unravel_index(own, grid.shape), axis=1)
         roots = many_roots(systems, places=places)
-        for k, i in enumerate(own):
-            s = complex(roots.rightmost[k])
-            certified, number = bool(roots.certified[k]), int(roots.unstable[k])
-            near = not certified and critical(s)
-            out[int(i)] = MapPoint(
-                grid[i], "empty" if rests.empty[i] else "regular",
-                stable=None if near else number == 0, unstable=number, certified=certified,
-                rightmost=None if np.isnan(s.real) else s, proven=bool(roots.proven[k]),
-                queues=dict(zip(names, rests.queues[i].tolist(), strict=True)),
-            )  # fmt: skip
-    return out, searches
+        near = ~roots.certified & critical(roots.rightmost)
+        points.put(
+            own, dict(zip(names, rests.queues[own].T, strict=True)),
+            status=np.where(rests.empty[own], "empty", "regular"),
+            stable=np.where(near, -1, roots.unstable == 0), unstable=roots.unstable,
+            certified=roots.certified, rightmost=roots.rightmost, proven=roots.proven,
+        )  # fmt: skip
+    return chosen, searches
 
 
 def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> MapPoint:
@@ -294,7 +338,8 @@ def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> M
     )  # fmt: skip
 
 
-_LANES = 128  # networks that are solved together
+_ON_PROCESSOR, _ON_CARD = 128, 1 << 16
+"""Networks that are solved together: the host of a card waits in every turn of a search."""
 
 
 class OperatingPoints(NamedTuple):
@@ -371,15 +416,16 @@ def _linearise(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> Ope
 def at_rest(stacked: Network) -> tuple[OperatingPoints, Searches]:
     """OperatingPoints of networks whose leaves have a first axis for them, and their searches."""
     count = len(jax.tree.leaves(stacked)[0])
+    lanes = _ON_PROCESSOR if memory.place().platform == "cpu" else _ON_CARD
 
     def block(part: slice) -> tuple[OperatingPoints, Searches]:
-        some = jax.tree.map(lambda x: filled(x[part], _LANES), stacked)
+        some = jax.tree.map(lambda x: filled(x[part], lanes), stacked)
         net, searches, alone = _solve(some)
         jumps = bool(np.any(np.asarray(searches[0].codes) == Regime.JUMP))
         found = _linearise(net, searches[0], alone, jumps), searches
         return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
 
-    parts = in_threads(block, count, _LANES)
+    parts = in_threads(block, count, lanes)
     return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
@@ -400,8 +446,10 @@ def families(
     """
     free = (rests.frozen[chosen] == 0) & ~still(rests.A[chosen], rests.B[chosen])
     out = []
-    for kept in np.unique(free, axis=0):
-        own = chosen[np.all(free == kept, axis=1)]
+    while len(chosen):
+        kept = free[0]
+        alike = np.all(free == kept, axis=1)
+        own, chosen, free = chosen[alike], chosen[~alike], free[~alike]
         square = np.ix_(own, kept.nonzero()[0], kept.nonzero()[0])
         structure = linearize(at(int(own[0])))
         out.append((own, dataclasses.replace(

@@ -172,20 +172,53 @@ def frequency_bounds(characteristic: Characteristic, which: Array, real: Array) 
         return np.where(np.isnan(bound).any(axis=(1, 2)), np.nan, 1 / _step(bound))
 
 
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """Counts of roots right of many lines (k,), as arrays.
+
+    `number` is -1 where it is unknown; `near` are heights at which a root is too near the line, or
+    too far to go on, NaN without one [rad/s]; `nodes` and `bound` are those of `Count`.
+    """
+
+    number: Array
+    near: Array
+    nodes: Array
+    bound: Array
+
+    def of(self, k: int) -> Count:
+        """The count of line k."""
+        number, near, nodes, bound = (
+            v[k].item() for v in (self.number, self.near, self.nodes, self.bound)
+        )
+        if number >= 0:
+            return Count(number, "", nodes, bound)
+        reason = "the argument did not close to whole turns"
+        if np.isnan(bound):
+            reason = "the system is neutral: its roots have no bound"
+        elif np.isfinite(near):
+            reason = (
+                f"not counted beyond {near:.6g} rad/s: a root too near the line, or too "
+                f"long a way to {bound:.6g} rad/s, which roots could reach"
+            )
+        return Count(None, reason, nodes, bound)
+
+
 def count_roots(characteristic: Characteristic, real: float = 0.0, *, nodes: int = 50_000) -> Count:
     """Number of roots with real part above `real` [1/s], from up to `nodes` evaluations.
 
     Roots at s = 0 that the system declares as conserved quantities are left out of the count.
     """
-    return counts(characteristic, np.zeros(1, int), np.array([real]), nodes=nodes)[0]
+    return counts(characteristic, np.zeros(1, int), np.array([real]), nodes=nodes).of(0)
 
 
 def counts(
     characteristic: Characteristic, which: Array, real: Array, *, nodes: int = 50_000
-) -> list[Count]:
+) -> Counts:
     """`count_roots` of systems `which` (k,) right of lines `real` (k,), all at once."""
     n, zeros = characteristic.degree, characteristic.system.conserved
     top = frequency_bounds(characteristic, which, real)
+    found = np.where(np.isnan(top), -1, np.where(real < 0, n, 0))  # if all roots are zero
+    out = Counts(found, np.full(len(top), np.nan), np.zeros(len(top), int), top)
     at = np.flatnonzero(top > 0)
     walk = _follow(characteristic, which[at], real[at], top[at], nodes)
     up = np.arctan2(top[at], real[at])
@@ -194,21 +227,9 @@ def counts(
     around = _wrapped(2 * walk.first - zeros * np.pi) / 2 + zeros * np.pi / 2
     around = np.where(walk.low > 0, around, np.where(real[at] < 0, zeros * np.pi, 0.0))
     number = n / 2 - (around + walk.turn + beyond) / np.pi
-    out = [
-        Count(None, "the system is neutral: its roots have no bound")
-        if np.isnan(t) else Count(n if r < 0 else 0, bound=0.0)  # all roots are zero
-        for t, r in zip(top, real, strict=True)
-    ]  # fmt: skip
-    for i, k in enumerate(at):
-        known, bound, reason = int(np.round(number[i])), float(top[k]), ""
-        if np.isfinite(walk.near[i]):
-            reason = (
-                f"not counted beyond {walk.near[i]:.6g} rad/s: a root too near the line, or too "
-                f"long a way to {bound:.6g} rad/s, which roots could reach"
-            )
-        elif abs(number[i] - known) > 1e-3:
-            reason = "the argument did not close to whole turns"
-        out[k] = Count(None if reason else known, reason, int(walk.nodes[i]), bound)
+    known = ~np.isfinite(walk.near) & (abs(number - np.round(number)) <= 1e-3)
+    out.number[at] = np.where(known, np.round(number), -1)
+    out.near[at], out.nodes[at] = walk.near, walk.nodes
     return out
 
 

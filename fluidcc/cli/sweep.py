@@ -33,8 +33,8 @@ from fluidcc.errors import SweepStopped, nearest, shown
 from fluidcc.scenario.parsing import Faults
 
 if TYPE_CHECKING:
+    from fluidcc.scenario.grid import Grid
     from fluidcc.sweep.chunks import SweepData, SweepStatus
-    from fluidcc.sweep.grid import Grid
 
 SWEPT = tuple(name for name, verb in VERBS.items() if verb.swept)
 """Verbs that a sweep takes."""
@@ -159,8 +159,8 @@ def _workers(text: str | None, scheduler: str | None, faults: Faults) -> int | N
 def _run(
     task: Task, verb: Any, folder: Path, workers: int | None, scheduler: str | None
 ) -> "SweepData":
+    from fluidcc.scenario.grid import Grid
     from fluidcc.sweep.chunks import sweep_in_chunks
-    from fluidcc.sweep.grid import Grid
 
     grid = Grid.of(task.net, task.axes)
     _set_aside(folder, task, grid, verb)
@@ -226,8 +226,8 @@ def _print_status(
 ) -> None:
     """Print how far the sweep in a folder has come, if it is the one that is wanted."""
     faults.finish()
+    from fluidcc.scenario.grid import Grid
     from fluidcc.sweep.chunks import sweep_status
-    from fluidcc.sweep.grid import Grid
 
     state: SweepStatus = sweep_status(folder)
     if wanted is not None:

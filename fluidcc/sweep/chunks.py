@@ -21,9 +21,9 @@ from fluidcc.machine import processors
 from fluidcc.progress import Clock, report
 from fluidcc.result import REASONED, Result, plain
 from fluidcc.results.export import provenance
+from fluidcc.scenario.grid import Grid
 from fluidcc.scenario.network import Network
 from fluidcc.scenario.reader import Outcome
-from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.job import Chunk, Job, Plan, description
 from fluidcc.sweep.result import Point, printed
 from fluidcc.sweep.store import (

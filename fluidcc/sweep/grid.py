@@ -1,16 +1,14 @@
-"""Grids of parameters, the blocks into which they are cut, and the verbs that take a whole one."""
+"""The blocks into which a grid of parameters is cut, and the verbs that take a whole one."""
 
 import dataclasses
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fluidcc.scenario.network import Network
-from fluidcc.scenario.paths import axes_of
+from fluidcc.scenario.grid import Grid
 
 GRID_VERBS = {
     "fluidcc.analysis.stability_map.stability_map": 16384,
@@ -34,40 +32,6 @@ def inner(verb: Callable[..., Any]) -> Any:
     while isinstance(verb, functools.partial):
         verb = verb.func
     return verb
-
-
-@dataclasses.dataclass(frozen=True)
-class Grid:
-    """The product of values by path, the last axis fastest, with the unit of each path."""
-
-    axes: Mapping[str, tuple]
-    units: Mapping[str, str]
-
-    @classmethod
-    def of(cls, net: Network, over: Mapping[str, Iterable[Any]]) -> "Grid":
-        """The grid of a network.
-
-        Raises ScenarioError if a path, the unit of a value or the list of them is wrong.
-        """
-        return cls(*axes_of(net, over))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return tuple(map(len, self.axes.values()))
-
-    def __len__(self) -> int:
-        return math.prod(self.shape)
-
-    def point(self, number: int) -> dict[str, Any]:
-        """The changes at the point of this number, by path."""
-        indices = np.unravel_index(number, self.shape)
-        return {path: self.axes[path][k] for path, k in zip(self.axes, indices, strict=True)}
-
-    def points(self) -> Iterator[dict[str, Any]]:
-        """The changes at every point, in their order."""
-        for values in itertools.product(*self.axes.values()):
-            yield dict(zip(self.axes, values, strict=True))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,8 +22,9 @@ from fluidcc.folders import SHOWING, fingerprint, seal
 from fluidcc.laws.own import Carried, files, origins, source_of
 from fluidcc.result import is_interrupted
 from fluidcc.scenario.files import dumps
+from fluidcc.scenario.grid import Grid
 from fluidcc.scenario.network import Network
-from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, inner, name_of
+from fluidcc.sweep.grid import GRID_VERBS, Blocks, inner, name_of
 from fluidcc.sweep.points import evaluate_block, most_at_once
 from fluidcc.sweep.result import Point, Sweep
 from fluidcc.sweep.table import join, memory_of, table_of, tabulate, to_bytes, with_outcome

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fluidcc.result import LISTED, REASONED, Result, View
+from fluidcc.scenario.grid import Grid, GridPoints
 from fluidcc.scenario.reader import Outcome
-from fluidcc.sweep.grid import Grid
 
 if TYPE_CHECKING:
     import xarray
@@ -52,8 +52,8 @@ class Point:
         return self.message or str(getattr(self.result, "message", ""))
 
 
-class Points(Sequence[Point]):
-    """Points that are kept as arrays, each made when it is asked for."""
+class Points(GridPoints[Point]):
+    """Points of a sweep that are kept as arrays."""
 
     @property
     @abc.abstractmethod

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from fluidcc.errors import misuse
 from fluidcc.progress import Clock, Progress, report, reporting
+from fluidcc.scenario.grid import Grid
 from fluidcc.scenario.network import Network
-from fluidcc.sweep.grid import GRID_VERBS, Blocks, Grid, name_of
+from fluidcc.sweep.grid import GRID_VERBS, Blocks, name_of
 from fluidcc.sweep.points import evaluate_block, most_at_once
 from fluidcc.sweep.result import Sweep
 

@@ -6,7 +6,7 @@ import concurrent.futures
 import functools
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,9 +38,9 @@ from fluidcc.programs import leaves, map_tree
 from fluidcc.progress import Clock, Progress, reporting
 from fluidcc.progress import report as report_share
 from fluidcc.result import failure
+from fluidcc.scenario.grid import Grid
 from fluidcc.scenario.network import Network, to_arrays
 from fluidcc.scenario.parsing import in_seconds
-from fluidcc.sweep.grid import Grid
 from fluidcc.sweep.result import Point, Points, Sweep
 
 if TYPE_CHECKING:
@@ -210,7 +210,8 @@ class Runs(Points):
     def __init__(
         self, grid: Grid, times: Floats, members: Sequence[Members], messages: dict[int, str]
     ) -> None:
-        self._grid, self._times, self._members = grid, times, members
+        super().__init__(grid)
+        self._times, self._members = times, members
         self._messages = messages
         self._blocks: list[_Block] = []
         self._member, self._block = (_places(len(grid)) for _ in range(2))  # [index, row] of each
@@ -258,20 +259,9 @@ class Runs(Points):
             tables.append(tabulate([self[k] for k in lost], numbers[lost]))
         return join(tables)
 
-    def __len__(self) -> int:
-        return len(self._grid)
-
-    @overload
-    def __getitem__(self, place: int) -> Point: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Point, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> Point | tuple[Point, ...]:
-        if isinstance(place, slice):
-            return tuple(self[k] for k in range(len(self))[place])
-        number = range(len(self))[place]
-        changes = self._grid.point(number)
+    def at(self, number: int) -> Point:
+        """The point of this number."""
+        changes = self.grid.point(number)
         if number in self._messages:
             return Point(changes, None, self._messages[number])
         run = self._trajectory(number)

@@ -16,7 +16,7 @@ import xarray as xr
 
 from fluidcc.quantities import about, about_parameter, known
 from fluidcc.results.export import LISTS
-from fluidcc.sweep.grid import Grid
+from fluidcc.scenario.grid import Grid
 
 if TYPE_CHECKING:
     from fluidcc.sweep.result import Point
