@@ -384,6 +384,7 @@ def _steady_link(
 
     # The share of the upper side at which arrivals balance (Filippov), and what holds if none does.
     shares = np.linspace(0.0, 1.0, 2 if ops.traced(zero) else 17).reshape((-1, *each)) ** 4 + zero
+    shares = ops.where(jumps | over, shares, 0.0)  # no search for links at a root
     held = first_crossing(left, shares, rounding=rounding)
     at_end = held.values[-1]
     enough = at_end <= none(backlog)  # as for a root: all of the upper side balances
