@@ -2,7 +2,7 @@
 
 Run with ``python benchmarks/million.py FOLDER [--side 1000] [--workers 2]``. Chunks are kept in
 FOLDER: a run that is ended goes on there, and its time counts from its own start alone. Processes
-start, and compile, within the time. What else the machine does is told by its load.
+start, and compile, within the time. The load shows what else the machine does.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main() -> None:
     data = found.to_xarray()
     stable, certified = int((data["stable"] == 1).sum()), int(data["certified"].sum())
     print(f"{data['stable'].size} points: {stable} stable, {certified} certified")
-    queue, n = data["bottleneck.queue"].values, data["flow.n"].values[:, None]
+    queue, n = data["links.bottleneck.queue"].values, data["flow.n"].values[:, None]
     error = (queue - 150) * (3750 * 0.2 + queue) ** 2 / (2 * n**2 * 550 / 0.1) - 1
     print(f"queues solve the cubic of the closed form up to {np.max(np.abs(error)):.2g}")
     print(f"{wall:.1f} s by the clock, {core:.1f} s of cores, load {os.getloadavg()[0]:.1f} after")

@@ -256,8 +256,8 @@ def stability_map(
         report((numbers.start + len(known)) / len(grid))
         left = np.ones(len(numbers), bool)
         left[known - numbers.start] = False
-        for i in (numbers.start + np.flatnonzero(left)).tolist():
-            ends = map_tree(lambda v, i=i: v[i], searches)
+        for k, i in enumerate((numbers.start + np.flatnonzero(left)).tolist()):
+            ends = map_tree(lambda v, k=k: v[k], searches)
             points.put_point(i, _solve_point(net, grid.point(i), ends))
             report((i + 1) / len(grid))
     return StabilityMap(grid.axes, grid.units, points, batched, net)
@@ -265,7 +265,7 @@ def stability_map(
 
 def _batches(net: Network, points: MapPoints) -> Iterator[tuple[range, Array, Searches]]:
     """Points of the grid in turn: their numbers, those that were put as they are known together,
-    and the ends of the searches at all points, if they are known.
+    and the ends of the searches at the others, if they are known.
     """
     count = len(points)
     if net.closure != "population":
@@ -296,8 +296,8 @@ def _judge(
 
 
 def _solve_batch(net: Network, points: MapPoints) -> tuple[Array, Searches]:
-    """Put the points with a smooth equilibrium; their numbers, and the ends of the searches at all
-    points.
+    """Put the points with a smooth equilibrium; their numbers, and the ends of the searches at the
+    others.
     """
     grid = points.grid
     members = MemberGrid(net, grid.axes, to_arrays).together() if _batchable(net) else None
@@ -414,7 +414,9 @@ def _linearise(net: Network, op: OperatingPoint, alone: Num, jumps: bool) -> Ope
 
 
 def at_rest(stacked: Network) -> tuple[OperatingPoints, Searches]:
-    """OperatingPoints of networks whose leaves have a first axis for them, and their searches."""
+    """OperatingPoints of networks whose leaves have a first axis for them, and the searches of
+    those whose equilibrium is not smooth.
+    """
     count = len(jax.tree.leaves(stacked)[0])
     lanes = _ON_PROCESSOR if memory.place().platform == "cpu" else _ON_CARD
 
@@ -423,7 +425,8 @@ def at_rest(stacked: Network) -> tuple[OperatingPoints, Searches]:
         net, searches, alone = _solve(some)
         jumps = bool(np.any(np.asarray(searches[0].codes) == Regime.JUMP))
         found = _linearise(net, searches[0], alone, jumps), searches
-        return jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
+        rests, searches = jax.tree.map(lambda x: np.asarray(x)[: count - part.start], found)
+        return rests, jax.tree.map(lambda x: x[~rests.smooth], searches)
 
     parts = in_threads(block, count, lanes)
     return jax.tree.map(lambda *x: np.concatenate(x), *parts)
