@@ -272,13 +272,25 @@ class _Job:
     """Runs of a network, with the times [s] of snapshots and of samples."""
 
     def __init__(
-        self, net: Network, step: float, edges: np.ndarray, samples: np.ndarray, at_once: int
+        self, net: Network, step: float, edges: np.ndarray, samples: np.ndarray, threads: int
     ) -> None:
         self._net, self._step, self._edges, self._samples = net, step, edges, samples
-        self._at_once = at_once  # runs
+        self._threads = threads
         self._layouts = {1: lay_out(net, step)}  # by scale
         self.done: dict[int, float] = {}
         self.stopped = False
+
+    def blocks(self, seeds: Sequence[int]) -> list[Sequence[int]]:
+        """Seeds whose runs are performed together: on a card, as many as fit in its memory."""
+        size = 1
+        if _on_card():  # in blocks of nearly one size, as each size is compiled
+            fit = max(int(memory.available() / self._memory(self._layouts[1], 1)), 1)
+            size = -(-len(seeds) // -(-len(seeds) // fit))
+        return [seeds[k : k + size] for k in range(0, len(seeds), size)]
+
+    def _memory(self, layout: Layout, runs: int) -> float:
+        """Bytes that so many runs take."""
+        return 8.0 * _COPIES * layout.shape.remembered * runs
 
     def perform(self, seeds: Sequence[int]) -> _Attempt:
         """Run some seeds together, with as many rows and flows for files as it takes."""
@@ -297,13 +309,15 @@ class _Job:
 
     def _attempt(self, layout: Layout, seeds: Sequence[int]) -> _Attempt:
         rows, flows = layout.shape.rows, len(layout.plan.flows)
-        if not _on_card():
-            memory.require(
-                8.0 * _COPIES * layout.shape.remembered * self._at_once,
-                f"{self._at_once} runs of trains at a time, of {flows} flows and {rows} steps,",
-                "take a longer step, fewer flows or smaller buffers, or set FLUIDCC_THREADS",
-                memory.host(),
-            )
+        on_card = _on_card()
+        runs = len(seeds) if on_card else self._threads
+        memory.require(
+            self._memory(layout, runs),
+            f"{runs} runs of trains at a time, of {flows} flows and {rows} steps,",
+            "take a longer step, fewer flows or smaller buffers"
+            + ("" if on_card else ", or set FLUIDCC_THREADS"),
+            memory.available() if on_card else memory.host(),
+        )
         lanes = _together(layout, seeds)
         edges, samples = set(self._edges), set(self._samples)
         snapshots, taken, at = [], [], 0
@@ -336,9 +350,9 @@ def _perform(
     samples: np.ndarray,
 ) -> tuple[list[Metrics], list[Metrics], Any]:  # fmt: skip
     """Metrics of each seed, of the parts of the first, and series at the times of samples."""
-    together = [list(seeds)] if _on_card() else [[seed] for seed in seeds]
-    workers = min(most_threads(), len(together))
+    workers = 1 if _on_card() else min(most_threads(), len(seeds))
     job = _Job(net, step, np.linspace(warmup, until, _PARTS + 1), samples, workers)
+    together = job.blocks(seeds)
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(job.perform, own) for own in together]
         try:
