@@ -33,6 +33,7 @@ from fluidcc.analysis.roots import critical
 from fluidcc.analysis.stability import Stability, count_unstable, is_population, judge
 from fluidcc.analysis.steady_laws import LARGEST_WINDOW, memory_with_signal
 from fluidcc.arrays import jax, jnp
+from fluidcc.errors import Fault, ScenarioError, nearest
 from fluidcc.executables import compile_once
 from fluidcc.model.delays import kinks
 from fluidcc.model.fluid import as_fluid, has_motion, steady
@@ -164,11 +165,16 @@ class StabilityMap(Result):
         return tuple(len(values) for values in self.axes.values())
 
     def grid(self, name: str) -> Array:
-        """A field of all points over the axes; NaN or -1 where it is unknown.
+        """A field of all points, or ``links.NAME.queue``, over the axes; NaN or -1 if unknown.
 
-        Raises KeyError for a name that no column has.
+        Raises ScenarioError for a name that is none of these.
         """
-        column = self.points.columns[name]
+        queues = {full_name("links", k, "queue"): v for k, v in self.points.queues.items()}
+        known = self.points.columns | queues
+        if name not in known:
+            form, close = f"one of {', '.join(known)}", nearest(name, list(known))
+            raise ScenarioError([Fault("grid", "name", form, f"{name!r}", close)])
+        column = known[name]
         return (column.astype(str) if column.dtype == object else column).reshape(self.shape)
 
     def to_xarray(self) -> xarray.Dataset:
@@ -184,9 +190,9 @@ class StabilityMap(Result):
             "failed": (self.grid("status") == "failed").astype(np.int8),
         }  # fmt: skip
         variables: dict[Any, Any] = {k: (dims, v, about(k)) for k, v in columns.items()}
-        for name, queue in self.points.queues.items():
+        for name in self.points.queues:
             full = full_name("links", name, "queue")
-            variables[full] = (dims, queue.reshape(self.shape), attributes("links", "queue"))
+            variables[full] = (dims, self.grid(full), attributes("links", "queue"))
         coords = {a: (a, list(v), about_parameter(a, self.units[a])) for a, v in self.axes.items()}
         return xr.Dataset(variables, coords=coords)
 

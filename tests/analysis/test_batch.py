@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 import scipy.special
 from analysis_cases import ecn_mod, hollot
 
@@ -57,6 +58,25 @@ def test_map_is_what_stability_finds():
     assert_as_pointwise(net, found)
     text = repr(found)
     assert "6 discontinuity" in text and "6 none" in text and "12 in batches" in text
+
+
+def test_points_and_grids_of_a_map_are_one():
+    """Points with and without a verdict, and one that fails, by number, slice, field and file."""
+    found = stability_map(hollot(), {"flow.n": [20, 60, 1200, -1.0]})
+    last = found.points[-1]
+    assert last == found.points[3] and last.status == "failed" and last.queues == {}
+    assert found.points[:2] == tuple(found.points)[:2] and len(found.points) == 4
+    for name in ("status", "message", "certified", "proven"):
+        assert found.grid(name).tolist() == [getattr(p, name) for p in found.points]
+    known = [p.unstable for p in found.points]
+    assert found.grid("unstable").tolist() == [-1 if n is None else n for n in known]
+    queues = found.grid("links.bottleneck.queue")
+    np.testing.assert_array_equal(queues[:3], [p.queues["bottleneck"] for p in found.points[:3]])
+    assert np.isnan(queues[3]) and [p["set"] for p in found.to_dict()["points"]] == [
+        {"flow.n": n} for n in (20, 60, 1200, -1.0)
+    ]
+    with pytest.raises(ValueError, match=r"one of status.*did you mean 'unstable'"):
+        found.grid("unstabel")
 
 
 def test_a_map_of_several_classes_is_what_stability_finds():
