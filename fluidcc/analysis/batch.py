@@ -20,6 +20,7 @@ from fluidcc.analysis.roots import (
     CRITICAL,
     DEEPEST,
     NOISE,
+    ZERO,
     distinct,
     follow,
     generator,
@@ -176,7 +177,9 @@ def judged(systems: Linear, seeds: Array, *, near: bool) -> Judged:
         real, number = np.real(roots), np.where(np.imag(roots) > 0, 2, 1)
         line = _line(roots, longest)
         expected = np.sum(number * (real > line), axis=0)
-        clear = np.all(np.isnan(real) | (np.abs(real) > CRITICAL * np.abs(roots)), axis=0)
+        size = np.abs(roots)  # real roots are near the axis compared with the others
+        nearest = ZERO * np.max(size, axis=0, initial=0.0, where=np.isfinite(size))
+        clear = np.all(np.isnan(real) | (np.abs(real) > CRITICAL * size + nearest), axis=0)
         found = counts(characteristic, np.arange(len(line)), line, nodes=BRIEF)
         agree = clear & (found.number == expected)
         return Judged(roots, np.sum(number * (real > 0), axis=0), line, agree)
@@ -195,7 +198,7 @@ def _line(roots: Array, longest: Array) -> Array:
 
     It is the first gap from the right that is wide enough, or the widest.
     """
-    real, size = np.real(roots), np.abs(roots)
+    real, size = np.real(roots), np.maximum(np.abs(roots), np.finfo(float).tiny)
     left = np.concatenate([real[1:], np.full((1, len(longest)), np.nan)])
     left = np.where(np.isnan(left), -np.inf, left)
     line = np.where(np.isinf(left), real - _WIDE * size, (real + left) / 2)

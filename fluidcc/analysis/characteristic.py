@@ -9,6 +9,7 @@ linear in the number of classes.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,6 +20,9 @@ from fluidcc.analysis.linear import LINK, Array, Linear
 
 _FEW = 4
 """Largest number of classes for which elimination does not pay."""
+
+_MANY = 9 * 64
+"""Entries of so many matrices that operations on all of them take less time than one by one."""
 
 _MOST_FILL = 4
 """Products that a substitution may create for each term that it removes."""
@@ -304,12 +308,34 @@ def _inverse(matrices: Array) -> Array:
     """Inverse of each matrix of a stack, infinite if singular."""
     if matrices.shape[-1] == 1:
         return np.where(matrices == 0, np.inf, 1 / matrices)
+    if matrices.shape[-1] == 3 and matrices.size > _MANY:
+        return _by_cofactors(matrices)
     try:
         return np.linalg.inv(matrices)
     except np.linalg.LinAlgError:
         singular = (np.linalg.det(matrices) == 0)[..., None, None]
         safe = np.where(singular, np.eye(matrices.shape[-1]), matrices)
         return np.where(singular, np.inf, np.linalg.inv(safe))
+
+
+def _by_cofactors(matrices: Array) -> Array:
+    """Inverse of each 3 x 3 matrix, infinite if singular: a few operations on all of them, where
+    LAPACK factors one by one.
+    """
+    entries = np.moveaxis(matrices, (-2, -1), (0, 1))
+
+    def cofactor(i: int, j: int) -> Array:
+        (a, b), (c, d) = (((k + 1) % 3, (k + 2) % 3) for k in (i, j))
+        return entries[a, c] * entries[b, d] - entries[a, d] * entries[b, c]
+
+    out = np.empty_like(matrices)
+    for i, j in itertools.product(range(3), repeat=2):
+        out[..., j, i] = cofactor(i, j)
+    det = sum(entries[0, j] * out[..., j, 0] for j in range(3))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out *= (1 / det)[..., None, None]
+    out[det == 0] = np.inf
+    return out
 
 
 def _logs(P: Array, T: Array) -> Array:

@@ -36,6 +36,21 @@ def test_a_root_on_the_axis_is_not_certified():
     assert abs(found.rightmost[0] - 1j) < 1e-9
 
 
+def test_triangular_systems_have_the_roots_of_their_diagonals():
+    """Three states each, of many systems; one has a root at zero, where its matrix is singular."""
+    rng = np.random.default_rng(2)
+    present, delayed = (np.triu(rng.uniform(-2.0, 2.0, (200, 3, 3)), k) for k in (0, 1))
+    present[7, 1, 1] = 0.0
+    lags = rng.uniform(0.1, 1.0, (200, 1))
+    found = many_roots(Linear.retarded(present, delayed[:, None], lags))
+    roots = np.diagonal(present, axis1=1, axis2=2)
+    certified = np.ones(200, bool)
+    certified[7] = False
+    np.testing.assert_array_equal(found.certified, certified)
+    np.testing.assert_array_equal(found.unstable, np.sum(roots > 0, axis=1))
+    np.testing.assert_allclose(found.rightmost, roots.max(axis=1), rtol=1e-9)
+
+
 def assert_as_pointwise(net, found, some=slice(None)):
     for point in found.points[some]:
         one = stability(replace(net, dict(point.set)))
