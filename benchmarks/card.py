@@ -5,7 +5,8 @@ kernel for an H200 (sm_90) and prints registers, bytes spilled and of the stack,
 with JAX for CUDA (`--extra gpu`) it also compiles JAX's loop for a described H200 and counts the
 kernels, copies, nested loops and host transfers of a step, the bytes that it moves and its
 operations, and the shortest time that these allow. Neither needs a card or a driver.
-`--half kernel` or `loop` makes one half only.
+`--half kernel` or `loop` makes one half only, `--half map` the search for the equilibria of a map,
+with the kernels in a turn of its loops, outer ones and those in them.
 
 `uv run --extra gpu python benchmarks/card.py --run` runs what `card_runs.py` lists on the card: are
 the results right, how fast do they come, is it usable. On a processor it rehearses the same with
@@ -35,6 +36,7 @@ SCENARIOS = (
     "govindaswamy2012/red_rwm", "misra2003/mixed", "kunniyur2001/avq", "durresi2001/ten_tail_59ms",
 )  # fmt: skip
 """TCP/RED is the benchmark of `handwritten.py`, with groups the network of the same numbers."""
+MAP = "hollot2001/slow"  # of the map of a million points
 
 BANDWIDTH, PEAK, LAUNCH = 4.8e12, 34e12, 2.5e-6  # of an H200: byte/s, double-precision 1/s, s
 RUNS = 100_000
@@ -156,6 +158,58 @@ def compile_kernel(name: str, keep: Path | None = None) -> dict[str, Any]:
 # JAX's loop
 
 
+def described() -> Any:
+    """Where arrays would be on the described H200."""
+    import numpy as np
+    from jax.experimental import topologies
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    card = topologies.get_topology_desc(
+        platform="cuda", topology_name="", target_config=CARD, topology="1x1x1"
+    )
+    return NamedSharding(Mesh(np.array(card.devices).reshape(-1), ("card",)), PartitionSpec())
+
+
+def compile_map(name: str, keep: Path | None = None) -> dict[str, Any]:
+    """Kernels in each turn of the longest loop that searches for equilibria of a block of a map on
+    an H200, and of the loop in it; both loops wait for the host in every turn.
+
+    Its program is kept in the file `keep`.
+    """
+    import jax
+
+    import fluidcc as fc
+    from fluidcc.analysis import stability_map
+    from fluidcc.model.members import MemberGrid
+    from fluidcc.scenario.network import to_arrays
+
+    net, points = fc.load(name), stability_map._ON_CARD
+    capacity = float(net.links[0].capacity)
+    axes = {f"links.{net.link_names[0]}.capacity": (capacity, 1.01 * capacity)}
+    members, there = MemberGrid(net, axes, to_arrays).together(), described()
+    assert members is not None
+    many = jax.tree.map(
+        lambda v: jax.ShapeDtypeStruct((points, *v.shape[1:]), v.dtype, sharding=there),
+        members.stacked,
+    )
+    began = seconds()
+    lowered = (
+        jax.jit(stability_map._solve.__wrapped__).trace(many).lower(lowering_platforms=("cuda",))
+    )
+    compiled = lowered.compile()
+    if keep:
+        keep.write_text(compiled.as_text())
+    program = Program(compiled.as_text())
+    turns = [(depth, program.total(body)) for depth, body in program.loops(program.entry, 0)]
+    outer, inner = (max(t["kernels"] for d, t in turns if d == depth) for depth in (1, 2))
+    return {
+        "points": points, "kernels": outer - inner, "inner_kernels": inner,
+        "bytes": max(t["bytes"] for _, t in turns),
+        "temporary": compiled.memory_analysis().temp_size_in_bytes,
+        "compiled_s": round(seconds() - began, 2),
+    }  # fmt: skip
+
+
 def compile_loop(
     name: str, keep: Path | None = None, *, runs: int = RUNS, here: bool = False
 ) -> dict[str, Any]:
@@ -167,21 +221,14 @@ def compile_loop(
     import jax
     import jax.numpy as jnp
     import numpy as np
-    from jax.experimental import topologies
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+    from jax.sharding import SingleDeviceSharding
 
     from fluidcc.dde import uniform
 
     task, mesh = problem(name, 2)
     slots = mesh._first_slots(task)
-    if here:
-        there, platforms = SingleDeviceSharding(jax.devices()[0]), None
-    else:
-        card = topologies.get_topology_desc(
-            platform="cuda", topology_name="", target_config=CARD, topology="1x1x1"
-        )
-        there = NamedSharding(Mesh(np.array(card.devices).reshape(-1), ("card",)), PartitionSpec())
-        platforms = ("cuda",)
+    there = SingleDeviceSharding(jax.devices()[0]) if here else described()
+    platforms = None if here else ("cuda",)
 
     def struct(leaf: Any, *shape: int) -> Any:
         shape = (*shape, *np.shape(leaf)[len(shape) :])
@@ -291,7 +338,7 @@ class Program:
         """What a step does, of which there are `turns` in each turn of a loop of the host: of the
         loops at the second depth that which launches most, with all loops in it.
         """
-        loops = self._loops(self.entry, 0)
+        loops = self.loops(self.entry, 0)
         deepest = [body for depth, body in loops if depth == 2] or [body for _, body in loops]
         body, most = max(
             ((body, self.total(body)) for body in deepest), key=lambda pair: pair[1]["kernels"]
@@ -302,15 +349,16 @@ class Program:
             most = {key: round(value / turns, 1) for key, value in most.items()}
         return most
 
-    def _loops(self, name: str, depth: int) -> list[tuple[int, str]]:
+    def loops(self, name: str, depth: int) -> list[tuple[int, str]]:
+        """Bodies of all loops in a computation, with their depths below it."""
         found = []
         for one in self.computations[name].values():
             if one.kind == "while":
                 body = one.called("body")
                 found.append((depth + 1, body))
-                found += self._loops(body, depth + 1)
+                found += self.loops(body, depth + 1)
             elif one.kind in ("call", "async-start"):
-                found += self._loops(one.called("to_apply") or one.called("calls"), depth)
+                found += self.loops(one.called("to_apply") or one.called("calls"), depth)
         return found
 
     def total(self, name: str) -> dict[str, Any]:
@@ -390,7 +438,7 @@ class Program:
 
 # all scenarios
 
-HALVES = {"kernel": compile_kernel, "loop": compile_loop}
+HALVES = {"kernel": compile_kernel, "loop": compile_loop, "map": compile_map}
 
 
 def in_a_process(name: str, half: str) -> dict[str, Any]:
@@ -473,7 +521,7 @@ def main() -> None:
         "--compile", action="store_true", help="compile for a card, count, run nothing"
     )
     parser.add_argument("--run", action="store_true", help="run all on the card")
-    parser.add_argument("--half", choices=HALVES, help="the kernel or the loop alone")
+    parser.add_argument("--half", choices=HALVES, help="one alone: the kernel, the loop, or a map")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the numbers")
     parser.add_argument("--one", choices=HALVES, help=argparse.SUPPRESS)
     parser.add_argument("--keep", metavar="FILE", type=Path, help=argparse.SUPPRESS)
@@ -486,10 +534,11 @@ def main() -> None:
     if asked.one:
         print(json.dumps(HALVES[asked.one](names[0], asked.keep)))
     elif asked.compile:
-        halves = [asked.half] if asked.half else list(HALVES)
-        if "loop" in halves and importlib.util.find_spec("jax_cuda13_plugin") is None:
-            halves.remove("loop")
-            print("JAX's loop is left out without JAX for CUDA (--extra gpu, 4.3 GB)")
+        halves = [asked.half] if asked.half else ["kernel", "loop"]
+        names = asked.names or ([MAP] if asked.half == "map" else names)
+        if halves != ["kernel"] and importlib.util.find_spec("jax_cuda13_plugin") is None:
+            halves = [half for half in halves if half == "kernel"]
+            print("all but the kernel is left out without JAX for CUDA (--extra gpu, 4.3 GB)")
         found = compile_all(names, halves)
         if asked.json:
             asked.json.write_text(json.dumps(found, indent=2) + "\n")
