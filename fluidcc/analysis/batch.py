@@ -33,8 +33,7 @@ from fluidcc.memory import in_place
 _SEEDS = 4
 _TILE = 256  # points that share the seeds of one
 _TILES = 64  # that share them at first
-_LANES = 1024, 4096  # systems of a few classes in one batch: least and most
-_BATCHES = 16  # of a map that is neither small nor large
+_LANES = 4096  # systems of one class in one batch
 _MATRICES = 8  # in one call of the eigenvalue solver
 _ORDERS = (12, 24)
 _PASSES = 4  # from neighbours
@@ -185,9 +184,7 @@ def judged(systems: Linear, seeds: Array, *, near: bool) -> Judged:
         return Judged(roots, np.sum(number * (real > 0), axis=0), line, agree)
 
     classes = len(np.unique(systems.output_owner))
-    count = len(systems.A)
-    lanes = min(max(count // _BATCHES, _LANES[0]), _LANES[1])
-    parts = in_threads(block, count, max(1, lanes // classes))
+    parts = in_threads(block, len(systems.A), max(1, _LANES // classes))
     if not parts:
         return Judged(seeds, np.zeros(0, int), np.zeros(0), np.zeros(0, bool))
     return Judged(*(np.concatenate(p, axis=-1) for p in zip(*parts, strict=True)))
