@@ -331,7 +331,7 @@ def _by_cofactors(matrices: Array) -> Array:
     out = np.empty_like(matrices)
     for i, j in itertools.product(range(3), repeat=2):
         out[..., j, i] = cofactor(i, j)
-    det = sum(entries[0, j] * out[..., j, 0] for j in range(3))
+    det: Any = sum(entries[0, j] * out[..., j, 0] for j in range(3))
     with np.errstate(divide="ignore", invalid="ignore"):
         out *= (1 / det)[..., None, None]
     out[det == 0] = np.inf
