@@ -20,10 +20,10 @@ from fluidcc.analysis.roots import (
     CRITICAL,
     DEEPEST,
     NOISE,
-    ZERO,
     distinct,
     follow,
     generator,
+    negligible,
     rightmost_roots,
 )
 from fluidcc.analysis.winding import counts
@@ -176,9 +176,9 @@ def judged(systems: Linear, seeds: Array, *, near: bool) -> Judged:
         real, number = np.real(roots), np.where(np.imag(roots) > 0, 2, 1)
         line = _line(roots, longest)
         expected = np.sum(number * (real > line), axis=0)
-        size = np.abs(roots)  # real roots are near the axis compared with the others
-        nearest = ZERO * np.max(size, axis=0, initial=0.0, where=np.isfinite(size))
-        clear = np.all(np.isnan(real) | (np.abs(real) > CRITICAL * size + nearest), axis=0)
+        # a real root is never near the axis compared with itself, but so with the largest root
+        near_axis = CRITICAL * np.abs(roots) + negligible(roots)
+        clear = np.all(np.isnan(real) | (np.abs(real) > near_axis), axis=0)
         found = counts(characteristic, np.arange(len(line)), line, nodes=BRIEF)
         agree = clear & (found.number == expected)
         return Judged(roots, np.sum(number * (real > 0), axis=0), line, agree)
@@ -215,6 +215,8 @@ def by_eigenvalues(systems: Linear, order: int) -> Judged:
         s = systems[part].pruned()
         values = np.linalg.eigvals(generator(s.A, s.B, s.C, s.D, s.pick, s.lag, order))
         values = np.where(np.imag(values) >= 0, values, -np.inf)
+        missing = max(_SEEDS - values.shape[1], 0)  # of small systems without delay
+        values = np.pad(values, [(0, 0), (0, missing)], constant_values=-np.inf)
         first = np.argsort(-np.real(values), axis=1)[:, :_SEEDS]
         return np.take_along_axis(values, first, axis=1).T
 

@@ -21,8 +21,12 @@ from fluidcc.analysis.linear import LINK, Array, Linear
 _FEW = 4
 """Largest number of classes for which elimination does not pay."""
 
-_MANY = 9 * 64
-"""Entries of so many matrices that operations on all of them take less time than one by one."""
+_MANY_ENTRIES = 9 * 64
+"""Of so many matrices that operations on all of them take less time than LAPACK one by one."""
+
+_CANCELLED = 1e-8
+"""A determinant over the sum of the moduli of its terms: less costs more than half of the digits of
+an inverse."""
 
 _MOST_FILL = 4
 """Products that a substitution may create for each term that it removes."""
@@ -308,8 +312,12 @@ def _inverse(matrices: Array) -> Array:
     """Inverse of each matrix of a stack, infinite if singular."""
     if matrices.shape[-1] == 1:
         return np.where(matrices == 0, np.inf, 1 / matrices)
-    if matrices.shape[-1] == 3 and matrices.size > _MANY:
+    if matrices.shape[-1] == 3 and matrices.size > _MANY_ENTRIES:
         return _by_cofactors(matrices)
+    return _by_lapack(matrices)
+
+
+def _by_lapack(matrices: Array) -> Array:
     try:
         return np.linalg.inv(matrices)
     except np.linalg.LinAlgError:
@@ -318,9 +326,10 @@ def _inverse(matrices: Array) -> Array:
         return np.where(singular, np.inf, np.linalg.inv(safe))
 
 
+@np.errstate(all="ignore")
 def _by_cofactors(matrices: Array) -> Array:
-    """Inverse of each 3 x 3 matrix, infinite if singular: a few operations on all of them, where
-    LAPACK factors one by one.
+    """Inverse of each 3 x 3 matrix, by a few operations on all of them; by LAPACK, which factors
+    one by one, if the terms of a determinant nearly cancel, which costs digits.
     """
     entries = np.moveaxis(matrices, (-2, -1), (0, 1))
 
@@ -332,9 +341,15 @@ def _by_cofactors(matrices: Array) -> Array:
     for i, j in itertools.product(range(3), repeat=2):
         out[..., j, i] = cofactor(i, j)
     det: Any = sum(entries[0, j] * out[..., j, 0] for j in range(3))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        out *= (1 / det)[..., None, None]
-    out[det == 0] = np.inf
+    size = abs(np.real(entries)) + abs(np.imag(entries))
+    terms = sum(
+        size[0, j] * (size[1, j - 2] * size[2, j - 1] + size[1, j - 1] * size[2, j - 2])
+        for j in range(3)
+    )
+    sound = abs(det) > _CANCELLED * terms
+    out *= (1 / det)[..., None, None]
+    if not np.all(sound):
+        out[~sound] = _by_lapack(matrices[~sound])
     return out
 
 

@@ -24,7 +24,7 @@ BRIEF = 3000  # evaluations spent on one line
 NOISE = 14.0  # decay over the longest lag from which on rounding spoils ten digits
 DEEPEST = 3.0  # decay over the longest lag down to which completeness is proven
 CRITICAL = 1e-9  # relative distance from the imaginary axis that counts as none
-ZERO = 1e-12  # of the largest root: a modulus that counts as none
+_NEGLIGIBLE = 1e-12  # of the largest root
 
 
 def critical(root: Any) -> Any:
@@ -132,9 +132,14 @@ def _others(s: Array) -> Array:
     return near.sum(axis=1) + np.where(paired, 1 / np.where(paired, mirror, 1.0), 0.0).sum(axis=1)
 
 
+def negligible(roots: Array) -> Array:
+    """Modulus (...) that counts as zero beside the largest of the roots (j, ...)."""
+    return _NEGLIGIBLE * np.max(np.abs(roots), axis=0, initial=0.0, where=np.isfinite(roots))
+
+
 def distinct(roots: Array) -> Array:
     """Roots (j, ...) sorted from the right, NaN in place of duplicates; nearly real ones real."""
-    floor = ZERO * np.max(np.abs(roots), axis=0, initial=0.0, where=np.isfinite(roots))
+    floor = negligible(roots)
     size = np.abs(roots) + floor
     roots = np.where(np.abs(np.imag(roots)) < 1e-9 * size, np.real(roots), roots)
     roots = np.take_along_axis(roots, np.lexsort((np.imag(roots), -np.real(roots)), axis=0), 0)

@@ -233,7 +233,7 @@ def count_together(spots: Sequence[Spot]) -> None:
         characteristic = Characteristic(Linear.stack([spot.linear for spot in own]))
         found = counts(characteristic, np.arange(len(own)), np.zeros(len(own)))
         for k, spot in enumerate(own):
-            vars(spot)["counted"] = found.of(k)
+            vars(spot)["counted"] = found.at(k)
 
 
 @dataclasses.dataclass(frozen=True)

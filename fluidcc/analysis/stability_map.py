@@ -78,8 +78,8 @@ class MapPoint:
 class MapPoints(GridPoints[MapPoint]):
     """Points of a map in the order of the grid, as arrays.
 
-    `columns` has the fields of `MapPoint` (P,), -1 or NaN where one is None; `queues` (P,) [packet]
-    by the name of the link, NaN where there is none.
+    `columns` has its fields (P,), -1 or NaN where one is None, but what is set; `queues` (P,)
+    [packet] are those of the links by name, NaN where there is none.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -162,10 +162,11 @@ class StabilityMap(Result):
     @property
     def shape(self) -> tuple[int, ...]:
         """Lengths of the axes."""
-        return tuple(len(values) for values in self.axes.values())
+        return self.points.grid.shape
 
     def grid(self, name: str) -> Array:
-        """A field of all points, or ``links.NAME.queue``, over the axes; NaN or -1 if unknown.
+        """A field of all points, or ``links.NAME.queue``, over the axes: Booleans are 1 and 0 if
+        they may be unknown; what is unknown is -1, a number NaN.
 
         Raises ScenarioError for a name that is none of these.
         """
@@ -175,7 +176,8 @@ class StabilityMap(Result):
             form, close = f"one of {', '.join(known)}", nearest(name, list(known))
             raise ScenarioError([Fault("grid", "name", form, f"{name!r}", close)])
         column = known[name]
-        return (column.astype(str) if column.dtype == object else column).reshape(self.shape)
+        kind = str if column.dtype == object else column.dtype
+        return column.astype(kind).reshape(self.shape)
 
     def to_xarray(self) -> xarray.Dataset:
         """Labelled arrays over the axes."""
@@ -259,19 +261,20 @@ def stability_map(
     points, batched = MapPoints(grid), 0
     for numbers, known, searches in _batches(net, points):
         batched += len(known)
-        report((numbers.start + len(known)) / len(grid))
+        done = numbers.start + len(known)
+        report(done / len(grid))
         left = np.ones(len(numbers), bool)
         left[known - numbers.start] = False
         for k, i in enumerate((numbers.start + np.flatnonzero(left)).tolist()):
             ends = map_tree(lambda v, k=k: v[k], searches)
             points.put_point(i, _solve_point(net, grid.point(i), ends))
-            report((i + 1) / len(grid))
+            report((done + k + 1) / len(grid))
     return StabilityMap(grid.axes, grid.units, points, batched, net)
 
 
 def _batches(net: Network, points: MapPoints) -> Iterator[tuple[range, Array, Searches]]:
-    """Points of the grid in turn: their numbers, those that were put as they are known together,
-    and the ends of the searches at the others, if they are known.
+    """Points of the grid in turn: their numbers, those of the points that are solved together and
+    put, and the ends of the searches at the others, if they are known.
     """
     count = len(points)
     if net.closure != "population":

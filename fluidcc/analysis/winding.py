@@ -185,7 +185,7 @@ class Counts:
     nodes: Array
     bound: Array
 
-    def of(self, k: int) -> Count:
+    def at(self, k: int) -> Count:
         """The count of line k."""
         number, near, nodes, bound = (
             v[k].item() for v in (self.number, self.near, self.nodes, self.bound)
@@ -208,7 +208,7 @@ def count_roots(characteristic: Characteristic, real: float = 0.0, *, nodes: int
 
     Roots at s = 0 that the system declares as conserved quantities are left out of the count.
     """
-    return counts(characteristic, np.zeros(1, int), np.array([real]), nodes=nodes).of(0)
+    return counts(characteristic, np.zeros(1, int), np.array([real]), nodes=nodes).at(0)
 
 
 def counts(

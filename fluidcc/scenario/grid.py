@@ -5,7 +5,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 
@@ -61,6 +61,9 @@ class GridPoints(Sequence[T]):
 
     def __len__(self) -> int:
         return len(self.grid)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and tuple(self) == tuple(cast("GridPoints[T]", other))
 
     @overload
     def __getitem__(self, place: int) -> T: ...

@@ -42,7 +42,7 @@ _PARTS = 20  # parts of a run, for batch means
 _MOST_SAMPLES = 1_000_000
 _SPARE = 4  # rows
 _COPIES = 2  # of what a run remembers, as it begins
-_LARGEST = 256  # by which rows and flows for files are multiplied
+_GROWTH, _LARGEST = 4, 256  # by which rows and flows for files are multiplied: each time, at most
 _NOT_A_NUMBER = "a law gave a window or probability that is not a number; check its parameters"
 
 
@@ -284,7 +284,8 @@ class _Job:
         """Seeds whose runs are performed together: on a card, as many as fit in its memory."""
         size = 1
         if _on_card():  # in blocks of nearly one size, as each size is compiled
-            fit = max(int(memory.available() / self._memory(self._layouts[1], 1)), 1)
+            each = _GROWTH * self._memory(self._layouts[1], 1)
+            fit = max(int(min(memory.available() / each, len(seeds))), 1)
             size = -(-len(seeds) // -(-len(seeds) // fit))
         return [seeds[k : k + size] for k in range(0, len(seeds), size)]
 
@@ -301,7 +302,7 @@ class _Job:
             try:
                 return self._attempt(layout, seeds)
             except _TooSmallError:
-                scale *= 4
+                scale *= _GROWTH
         raise PacketError(
             "packets are under way for longer, or more files at a time, than any estimate allows; "
             "give the links a finite buffer, or lower the arrivals of files"
@@ -314,8 +315,8 @@ class _Job:
         memory.require(
             self._memory(layout, runs),
             f"{runs} runs of trains at a time, of {flows} flows and {rows} steps,",
-            "take a longer step, fewer flows or smaller buffers"
-            + ("" if on_card else ", or set FLUIDCC_THREADS"),
+            "take a longer step, fewer flows or smaller buffers, or "
+            + ("fewer seeds" if on_card else "set FLUIDCC_THREADS"),
             memory.available() if on_card else memory.host(),
         )
         lanes = _together(layout, seeds)

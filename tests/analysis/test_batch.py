@@ -51,6 +51,20 @@ def test_triangular_systems_have_the_roots_of_their_diagonals():
     np.testing.assert_allclose(found.rightmost, roots.max(axis=1), rtol=1e-9)
 
 
+def test_systems_without_delay_have_the_eigenvalues_of_their_matrices():
+    """Three states, fewer than roots that are followed, next to a much larger matrix of rank one,
+    whose determinants lose digits.
+    """
+    rng = np.random.default_rng(6)
+    column, row = rng.uniform(0.5, 1.5, (2, 200, 3, 1))
+    present = rng.uniform(-1.0, 1.0, (200, 3, 3)) - 1e6 * column * np.swapaxes(row, 1, 2)
+    found = many_roots(Linear.retarded(present, np.zeros((200, 1, 3, 3)), np.ones((200, 1))))
+    roots = np.linalg.eigvals(present)
+    np.testing.assert_array_equal(found.unstable, np.sum(roots.real > 0, axis=1))
+    np.testing.assert_allclose(found.rightmost.real, roots.real.max(axis=1), rtol=1e-6, atol=1e-8)
+    assert found.certified.all()
+
+
 def assert_as_pointwise(net, found, some=slice(None)):
     for point in found.points[some]:
         one = stability(replace(net, dict(point.set)))
