@@ -80,6 +80,7 @@ GRIDS = [
         ["flow.n: expected A:B:STEP or v1,v2,..., got '[1,2,3]'; did you mean 'flow.n=1,2,3'?"],
     ),
     ("flow.n=ten", ['flow.n: expected a number, got "ten"']),
+    ("flow.n=10:100:5:log", ["expected A:B:STEP, or v1,v2,... for values at other distances"]),
 ]
 OPTIONS = [
     (["equilibrium", SLOW, "--out", "no/x.nc"], ["a file in a folder that exists"]),
@@ -96,6 +97,8 @@ OPTIONS = [
     (["packets", SLOW, "-o", "x.nc"], ["got '-o'; did you mean '--out'?"]),
     (["packets", SLOW, "--flow.n", "9"], ["did you mean '--set flow.n=VALUE'?"]),
     (["packets", SLOW, "flow.n=9"], ["got 'flow.n=9'; did you mean '--set flow.n=9'?"]),
+    (["stability-map", SLOW, "flow.n=20:60:20"], ["did you mean '--over flow.n=20:60:20'?"]),
+    (["equilibrium", SLOW, "flow.n=[20,40]"], ["did you mean '--set flow.n=[20,40]'?"]),
     (["simulate", SLOW, "--figure", "x.png"], ["got '--figure'; did you mean '--plot'?"]),
     (["compare", SLOW, "--levels", "fluid,packets"],
      ["some of mean, population, trains, packets, got 'fluid'; did you mean 'mean'?"]),

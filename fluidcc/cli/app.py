@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 import platform
+import re
 import signal
 import sys
 import threading
@@ -244,7 +245,8 @@ class Once(TyperCommand):
         names, first = {str(p.name) for p in self.params}, args.index(extra[0])
         close = respelt(args[max(first - 1, 0) : first + len(extra)], listed="along" not in names)
         if "changes" in names and all("=" in word for word in extra):
-            close = (" ".join(f"--set {word}" for word in extra),)
+            grid = "grid" in names and all(re.fullmatch(r"[^=]+=[^\[{]*[:,].*", w) for w in extra)
+            close = (" ".join(f"--{'over' if grid else 'set'} {word}" for word in extra),)
         return Fault(str(self.name), "", "no further word", f"{' '.join(extra)!r}", close)
 
     def _unknown(self, option: str) -> Fault:

@@ -327,6 +327,8 @@ def _axis(net: "Network", path: str, text: str, most: int) -> list[Any]:
     typed = [part.strip() for part in text.split(separator) if part.strip()]
     if close and _numbers(text) != typed:
         raise fault("A:B:STEP or v1,v2,...", close)
+    if separator == ":" and len(typed) > 3:  # such as 1e-6:1e-3:13:log
+        raise fault("A:B:STEP, or v1,v2,... for values at other distances")
     parts = [value_of(part) for part in typed]
     values = [value_at(net, path, part, where="--over") for part in parts]
     if separator == "," and values:
