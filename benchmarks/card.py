@@ -177,20 +177,16 @@ def compile_map(name: str, keep: Path | None = None) -> dict[str, Any]:
     Its program is kept in the file `keep`.
     """
     import jax
+    import numpy as np
 
     import fluidcc as fc
     from fluidcc.analysis import stability_map
-    from fluidcc.model.members import MemberGrid
     from fluidcc.scenario.network import to_arrays
 
-    net, points = fc.load(name), stability_map._ON_CARD
-    capacity = float(net.links[0].capacity)
-    axes = {f"links.{net.link_names[0]}.capacity": (capacity, 1.01 * capacity)}
-    members, there = MemberGrid(net, axes, to_arrays).together(), described()
-    assert members is not None
+    points, there = stability_map._ON_CARD, described()
     many = jax.tree.map(
-        lambda v: jax.ShapeDtypeStruct((points, *v.shape[1:]), v.dtype, sharding=there),
-        members.stacked,
+        lambda v: jax.ShapeDtypeStruct((points, *np.shape(v)), float, sharding=there),
+        to_arrays(fc.load(name)),
     )
     began = seconds()
     lowered = (
@@ -530,12 +526,11 @@ def main() -> None:
         "names", nargs="*", metavar="NAME", help="scenarios to compile, or parts to run"
     )
     asked = parser.parse_args()
-    names = asked.names or list(SCENARIOS)
+    names = asked.names or ([MAP] if asked.half == "map" else list(SCENARIOS))
     if asked.one:
         print(json.dumps(HALVES[asked.one](names[0], asked.keep)))
     elif asked.compile:
         halves = [asked.half] if asked.half else ["kernel", "loop"]
-        names = asked.names or ([MAP] if asked.half == "map" else names)
         if halves != ["kernel"] and importlib.util.find_spec("jax_cuda13_plugin") is None:
             halves = [half for half in halves if half == "kernel"]
             print("all but the kernel is left out without JAX for CUDA (--extra gpu, 4.3 GB)")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -259,22 +259,20 @@ def stability_map(
     """
     grid = Grid.of(net, over)
     points, batched = MapPoints(grid), 0
-    for numbers, known, searches in _batches(net, points):
-        batched += len(known)
-        done = numbers.start + len(known)
+    for numbers, left, searches in _batches(net, points):
+        batched += len(numbers) - len(left)
+        done = numbers.stop - len(left)
         report(done / len(grid))
-        left = np.ones(len(numbers), bool)
-        left[known - numbers.start] = False
-        for k, i in enumerate((numbers.start + np.flatnonzero(left)).tolist()):
+        for k, i in enumerate(left):
             ends = map_tree(lambda v, k=k: v[k], searches)
             points.put_point(i, _solve_point(net, grid.point(i), ends))
             report((done + k + 1) / len(grid))
     return StabilityMap(grid.axes, grid.units, points, batched, net)
 
 
-def _batches(net: Network, points: MapPoints) -> Iterator[tuple[range, Array, Searches]]:
-    """Points of the grid in turn: their numbers, those of the points that are solved together and
-    put, and the ends of the searches at the others, if they are known.
+def _batches(net: Network, points: MapPoints) -> Iterator[tuple[range, Sequence[int], Searches]]:
+    """Points of the grid in turn: their numbers, those of the points that are left after the others
+    are solved together and put, and the ends of the searches at these, if they are known.
     """
     count = len(points)
     if net.closure != "population":
@@ -291,7 +289,7 @@ def _batches(net: Network, points: MapPoints) -> Iterator[tuple[range, Array, Se
             found = {}
         for k, point in found.items():
             points.put_point(first + k, point)
-        yield numbers, first + np.array([*found], int), ()
+        yield numbers, [i for i in numbers if i - first not in found], ()
 
 
 def _judge(
@@ -304,14 +302,14 @@ def _judge(
     return MapPoint(changes, rest.status, message, stable, unstable, queues=queues)
 
 
-def _solve_batch(net: Network, points: MapPoints) -> tuple[Array, Searches]:
-    """Put the points with a smooth equilibrium; their numbers, and the ends of the searches at the
-    others.
+def _solve_batch(net: Network, points: MapPoints) -> tuple[Sequence[int], Searches]:
+    """Put the points with a smooth equilibrium; the numbers of the others, and the ends of the
+    searches there.
     """
     grid = points.grid
     members = MemberGrid(net, grid.axes, to_arrays).together() if _batchable(net) else None
     if members is None:
-        return np.zeros(0, int), ()
+        return range(len(points)), ()
     rests, searches = at_rest(members.stacked)
     chosen = np.flatnonzero(rests.smooth)
     names = as_fluid(net).link_names
@@ -325,7 +323,7 @@ def _solve_batch(net: Network, points: MapPoints) -> tuple[Array, Searches]:
             stable=np.where(near, -1, roots.unstable == 0), unstable=roots.unstable,
             certified=roots.certified, rightmost=roots.rightmost, proven=roots.proven,
         )  # fmt: skip
-    return chosen, searches
+    return np.flatnonzero(~rests.smooth).tolist(), searches
 
 
 def _solve_point(net: Network, changes: dict[str, Any], searches: Searches) -> MapPoint:
