@@ -207,6 +207,11 @@ def _select(condition: Any, a: Any, b: Any) -> Any:
     return kind(_select(condition, *values), _select(lasting, *slopes), level, wide=wide)
 
 
+def logical_not(condition: Any) -> Any:
+    """Whether a condition does not hold, number by number."""
+    return np.logical_not(condition)
+
+
 def maximum(a: Any, b: Any) -> Any:
     """The larger of two numbers; of two equal ones, with the mean of their slopes."""
     if not (isinstance(a, Dual) or isinstance(b, Dual)):

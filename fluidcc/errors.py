@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import functools
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -171,7 +172,7 @@ def misuse(function: Any, args: Any, options: Mapping[str, Any]) -> Fault | None
     try:
         signature.bind(*args, **options)
     except TypeError as error:
-        got = str(error).replace("missing a required argument: ", "none for ")
+        got = re.sub(r"missing a required [\w -]*argument: ", "none for ", str(error))
         got = f"{len(args)} arguments without a name" if len(args) > len(plain) else got
         return Fault(name, "", form, got)
     return None

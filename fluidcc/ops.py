@@ -8,6 +8,7 @@ JAX are not imported for that: a caller with such arguments has done so.
 
 import functools
 import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,7 +30,7 @@ _NUMPY = frozenset({np.ndarray, np.float64, np.int64, np.bool_, dual.Dual, Recor
 class _Floats:
     """The functions for plain numbers."""
 
-    maximum, minimum = max, min
+    maximum, minimum, logical_not = max, min, operator.not_
 
     @staticmethod
     def where(condition: Num, yes: Num, no: Num) -> Num:
@@ -43,7 +44,12 @@ class _Symbols:
         import sympy as sp
         from sympy.codegen import cfunctions
 
-        own = {"maximum": _extreme("Max"), "minimum": _extreme("Min"), "where": _piecewise}
+        own = {
+            "maximum": _extreme("Max"),
+            "minimum": _extreme("Min"),
+            "where": _piecewise,
+            "logical_not": sp.Not,
+        }
         return own.get(name) or getattr(sp, name, None) or getattr(cfunctions, name)
 
 
@@ -179,6 +185,11 @@ def minimum(a: Num, b: Num) -> Num:
 def clip(a: Num, low: Num, high: Num) -> Num:
     """`a` moved into [low, high]."""
     return minimum(maximum(a, low), high)
+
+
+def logical_not(condition: Num) -> Num:
+    """Whether a condition does not hold; `~` makes -2, which is true, of Python's `True`."""
+    return _space(condition).logical_not(condition)
 
 
 def _unary(name: str) -> Callable[[Num], Num]:

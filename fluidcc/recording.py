@@ -17,8 +17,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 NO_BRANCHES = (
-    "an engine asks about all numbers at once; write ops.where(condition, yes, no), ops.minimum or "
-    "ops.maximum"
+    "an engine asks about all numbers at once; write ops.where(condition, yes, no), "
+    "ops.logical_not, ops.minimum or ops.maximum"
 )
 """Why rules do not branch in Python on a number, and what does in place of it."""
 

@@ -28,7 +28,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 gc.set_threshold(20_000, 20, 20)  # tracing makes many objects, and XLA joins in each collection
 
 fast_cpu()
-if jax.__version_info__ < (0, 12):  # as the package compiles: in two thirds of the time
+if jax.__version_info__ < (0, 11):  # as the package compiles: in two thirds of the time
     os.environ["XLA_FLAGS"] += " --xla_cpu_use_fusion_emitters=false"
 
 settings.register_profile(

@@ -128,7 +128,7 @@ def test_what_functions_return_and_what_results_hold_is_documented():
     for name in dir(fc):
         thing = getattr(fc, name)
         if inspect.isfunction(thing):
-            assert "\n    Returns\n    -------\n" in str(thing.__doc__), name
+            assert "\nReturns\n-------\n" in str(inspect.getdoc(thing)), name
         elif issubclass(thing, fc.Result) and dataclasses.is_dataclass(thing):
             fields = (field.name for field in dataclasses.fields(thing))
             public = [field for field in fields if not field.startswith("_")]

@@ -215,11 +215,17 @@ def _jumps(case: Case, engine: Any, numbers: Numbers, other: np.ndarray) -> bool
     def same(one: np.ndarray, two: np.ndarray) -> bool:
         return bool((np.abs(one - two) <= 1e-6 * (np.abs(one) + np.abs(two))).all())
 
-    if same(_floats(engine(*numbers)), other):
+    def at(numbers: Numbers) -> np.ndarray:
+        try:
+            return _floats(engine(*numbers))
+        except (ArithmeticError, ValueError):  # beyond the range of a parameter
+            return np.full_like(other, math.nan)
+
+    if same(at(numbers), other):
         return False
     pairs = itertools.product(enumerate(numbers), (1 - _BESIDE, 1 + _BESIDE))
     besides = ([*numbers[:k], v * factor, *numbers[k + 1 :]] for (k, v), factor in pairs)
-    return any(same(_floats(engine(*beside)), other) for beside in besides)
+    return any(same(at(beside), other) for beside in besides)
 
 
 def derivatives_agree(case: Case, numbers: Numbers) -> Why:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fluidcc.errors import Fault, nearest
 from fluidcc.laws.draws import MEANS_KNOWN
 from fluidcc.laws.law import (
@@ -42,11 +44,10 @@ from fluidcc.programs import map_tree
 from fluidcc.recording import NO_BRANCHES, Recorded, Tape
 
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
-_ELSEWHERE = (
-    _PACKAGE,
-    *(f"{sysconfig.get_path(name)}{os.sep}" for name in ("purelib", "stdlib", "platlib")),
-    "<",
-)
+_NUMPY = f"{Path(np.__file__).parent}{os.sep}"
+_ELSEWHERE = _PACKAGE, _NUMPY, f"{sysconfig.get_path('stdlib')}{os.sep}", "<"
+_INSTALLED = f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
+"""Parts of a path: packages may be in several folders, as beside those of a user."""
 _NOTEBOOK = "ipykernel"
 
 _KNOWN: Any = {name: field.usual for name, field in SIGNALS.items() if name in Ack._fields}
@@ -75,18 +76,24 @@ _OTHERS = (
     "check", "change", "state_of", "in_packets", "is_discontinuous", "move_memory",
 )  # no rules  # fmt: skip
 _WORKS = "a rule that works for every engine"
-BY_OPS = "ops.where, minimum, maximum, clip, exp, log, sqrt, expm1 or log1p"
+BY_OPS = "ops.where, logical_not, minimum, maximum, clip, exp, log, sqrt, expm1 or log1p"
 """Functions for rules."""
 
 
 # -- errors in words --------------------------------------------------------------------------
 
 
+def _is_own(filename: str) -> bool:
+    """Whether a file is neither of this package nor of an installed one."""
+    installed = any(part in filename for part in _INSTALLED)
+    return not installed and not filename.startswith(_ELSEWHERE)
+
+
 def _own_frame(error: BaseException) -> traceback.FrameSummary | None:
     """The innermost frame of text that is neither of this package nor of an installed one."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_ELSEWHERE) or _NOTEBOOK in frame.filename
+        if _is_own(frame.filename) or _NOTEBOOK in frame.filename
     ]  # fmt: skip
     return frames[-1] if frames else None
 
@@ -411,9 +418,12 @@ class _Traced(Recorded):
     __slots__ = ()
 
     def __array_ufunc__(self, function: Any, method: str, *args: Any, out: Any = None) -> Any:
-        if not sys._getframe(1).f_code.co_filename.startswith(_ELSEWHERE):
+        if _is_own(sys._getframe(1).f_code.co_filename):
             raise TypeError(f"np.{function.__name__} of a rule's number")
         return super().__array_ufunc__(function, method, *args, out=out)
+
+    def __invert__(self) -> Any:
+        raise TypeError("~ of a condition, which makes -2, and so true, of Python's True")
 
 
 def _by_trace(law: Any, method: str) -> Fault | None:

@@ -159,6 +159,11 @@ def test_the_arithmetic_takes_symbols_arrays_and_floats():
     for value, kind in ((0.5, float), (jnp.asarray(0.5), jax.Array), (x, sp.Basic)):
         for function in (ops.exp, ops.expm1, ops.sqrt, lambda a: ops.clip(a, 0.0, 0.25)):
             assert isinstance(function(value), kind)
+    for value in (0.5, np.array(0.5), jnp.asarray(0.5)):
+        for least, chosen in ((0.0, 2.0), (1.0, 3.0)):
+            no = ops.logical_not(value > least)
+            assert float(ops.where(no, 3.0, 2.0)) == float(ops.where(no | no, 3.0, 2.0)) == chosen
+    assert ops.logical_not(x > 1) == (x <= 1)
     assert slope(lambda k: (k**2 + 3 * k, 1.0), 1.0) == (3.0, 0.0)
     assert slope(lambda k: x * ops.exp(k), x) == x
     assert Droptail().start(3.0) == ()

@@ -371,6 +371,8 @@ RULES_OF_WINDOWS = [
      "functions that every engine has: ops.where", "got `return float(-self.b * np.sqrt(s))`"),
     ("on_mark", "return -self.b * np.sqrt(s)", "load", "functions that every engine has"),
     ("on_mark", "return -self.b * max(s, 2.0)", "load", "without decisions of Python on numbers"),
+    ("on_ack", "return ack.count * ops.where(~(s > 10), 1.0, 2.0) / s", "load",
+     "functions that every engine has: ops.where, logical_not", "got `return ack.count * ops."),
     ("on_mark", "return -self.b * jax.numpy.sqrt(s)", "load", "returns ArrayImpl for plain floats"),
     ("on_ack", "return ack.count / (s * gain)", "load", "NameError: name 'gain' is not defined"),
     ("on_ack", "return self.c * ack.count / s", "load", "reads 'c', which Faulty has not"),
@@ -457,6 +459,10 @@ def window(rule, body):
 
 CASES = [("AbstractWindowLaw", window(rule, body), *says) for rule, body, *says in RULES_OF_WINDOWS]
 CASES += [("AbstractQueueLaw", *case) for case in TEXTS_OF_QUEUES]
+AT_ITS_LEAST = '\ngain: float = param(2.0, "G", unit="1", doc="gain", within="[2, inf)")'
+UNLIKE = "return self.gain * ack.count / s * (1 + 0.01 * isinstance(s, float))"
+CASES += [("AbstractWindowLaw", window("on_ack", UNLIKE) + AT_ITS_LEAST, "engines", "on_ack at",
+           "plain Python gives", "JAX")]  # fmt: skip
 CASES += [("AbstractMarking", BRANCHING, "load", "probability", "p > 0.5", "ops.where(")]
 
 

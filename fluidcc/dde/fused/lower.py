@@ -123,8 +123,11 @@ def _clamp(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
 
 
 def _hi_primitive(graph: Graph, operands: list[Any], equation: Any) -> list[Any]:
+    """What JAX expands, of arguments in a tree."""
+    primitive = equation.params["_prim"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
-    return lower(graph, jax.make_jaxpr(equation.params["_prim"].expand)(*structs), operands)
+    arguments = jax.tree.unflatten(primitive.in_tree, structs)
+    return lower(graph, jax.make_jaxpr(primitive.expand)(*arguments), operands)
 
 
 # primitives that only move numbers

@@ -309,7 +309,7 @@ class BBR3(AbstractBBR):
         least = ops.where(renewed, path.trip, s.least)
         # the end of a probe's samples: a round trip after it
         over = (s.stopping > 0.5) & begins
-        advances = over & (s.mode > 1.5) & ~probing
+        advances = over & (s.mode > 1.5) & ops.logical_not(probing)
         newest = ops.maximum(s.newest, ack.rate)
         largest = ops.maximum(newest, s.oldest)
         pipe, product = largest * least, ops.minimum(largest, s.most_rate) * least
@@ -324,13 +324,13 @@ class BBR3(AbstractBBR):
         heavy, fills = too_much & (s.sampled > 0.5), too_much & starting & begins
         # bounds
         limited = (s.window >= s.long_flight) & (ack.flight >= s.window - 2)
-        bounded = up & limited & ~too_much
+        bounded = up & limited & ops.logical_not(too_much)
         grown = s.long_flight + ops.where(bounded, ack.count * s.rise / s.window, 0.0)
         raised = ops.where(too_much | starting, s.long_flight, ops.maximum(grown, sent))
         safe = ops.maximum(sent, self.beta * ops.minimum(product, s.window))
         long_flight = ops.where(heavy, safe, raised)
         long_flight = ops.where(fills, ops.maximum(product, ack.acked), long_flight)
-        calm = begins & ~(starting | refilling | up)
+        calm = begins & ops.logical_not(starting | refilling | up)
         most_rate, bound = (
             ops.minimum(s.most_rate, largest),
             ops.minimum(s.most_flight, s.window),
@@ -348,15 +348,15 @@ class BBR3(AbstractBBR):
         clear = (ack.flight <= pipe) & (ack.flight <= (1 - self.headroom) * long_flight)
         wait = ops.maximum(s.wait - ack.elapsed, 0.0)
         due = (wait <= 0) | (turns >= ops.minimum(ops.minimum(product, s.window), _MOST_TURNS))
-        again = advances & (s.careful > 0.5) & (s.high < 0.5) & ~heavy
+        again = advances & (s.careful > 0.5) & (s.high < 0.5) & ops.logical_not(heavy)
         refills = ((down | cruising) & due) | again
         rises = refilling & begins
         time = s.time + ack.elapsed
         reached = up & (s.high > 0.5) & (ack.flight >= s.long_flight)
         enough = (time > least) & (ack.flight >= self.up_limit * pipe)
-        flat = (path.flat >= _FLAT) & ~bounded
+        flat = (path.flat >= _FLAT) & ops.logical_not(bounded)
         falls = up & (heavy | reached | enough | flat)
-        probes = path.expired & ~probing
+        probes = path.expired & ops.logical_not(probing)
         few = ops.maximum(0.5 * product, self.min_window)
         low, left, leaves = self._probe(s, ack, probing, few)
         goes_down = falls | drains | leaves
@@ -372,7 +372,7 @@ class BBR3(AbstractBBR):
         gain = ops.where(up, self.up_window_gain, self.window_gain)
         target, opened = ops.maximum(gain * product, self.min_window), s.window + ack.count
         opening = ops.where(s.window < target, opened, s.window)
-        window = ops.where(starting & ~ends, opening, ops.minimum(opened, target))
+        window = ops.where(starting & ops.logical_not(ends), opening, ops.minimum(opened, target))
         kept = ops.where(cruising | probing, 1 - self.headroom, 1.0)
         window = ops.minimum(ops.minimum(window, kept * long_flight), most_flight)
         window = ops.where(probes | probing, ops.minimum(window, few), window)
