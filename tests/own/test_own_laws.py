@@ -2,7 +2,10 @@
 
 import dataclasses
 import math
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -230,6 +233,22 @@ def test_faults_of_files_are_told_with_their_line(tmp_path, text):
     for words in FILES[text]:
         assert words in str(told.value)
     assert own_laws() == []
+
+
+def test_laws_load_wherever_numpy_is_installed(tmp_path):
+    """As by `pip install --target`, which is not the folder of Python's own packages."""
+    (tmp_path / "mild.py").write_text(HEAD)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for folder in Path(np.__file__).parents[1].glob("numpy*"):
+        (elsewhere / folder.name).symlink_to(folder)
+    code = "import numpy, fluidcc; print(numpy.__file__, *fluidcc.load_laws('mild.py'))"
+    surroundings = os.environ | {"PYTHONPATH": os.pathsep.join([str(elsewhere), *sys.path[1:]])}
+    asked = [sys.executable, "-c", code]
+    done = subprocess.run(
+        asked, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False
+    )
+    assert str(elsewhere) in done.stdout and ".Mild'" in done.stdout, done.stderr
 
 
 def test_laws_of_the_package_pass_the_trial_of_their_rules():
