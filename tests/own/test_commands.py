@@ -372,7 +372,7 @@ RULES_OF_WINDOWS = [
     ("on_mark", "return -self.b * np.sqrt(s)", "load", "functions that every engine has"),
     ("on_mark", "return -self.b * max(s, 2.0)", "load", "without decisions of Python on numbers"),
     ("on_ack", "return ack.count * ops.where(~(s > 10), 1.0, 2.0) / s", "load",
-     "functions that every engine has: ops.where, logical_not", "got `return ack.count * ops."),
+     "every engine", "got `return ack.count * ops.where(~(s > 10), 1.0, 2.0) / s`"),
     ("on_mark", "return -self.b * jax.numpy.sqrt(s)", "load", "returns ArrayImpl for plain floats"),
     ("on_ack", "return ack.count / (s * gain)", "load", "NameError: name 'gain' is not defined"),
     ("on_ack", "return self.c * ack.count / s", "load", "reads 'c', which Faulty has not"),
